@@ -53,7 +53,7 @@ def test_the_label_is_the_nearest_centre_and_of_ties_the_lowest() -> None:
 
 def test_numbers_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(InvalidInput, match="rows must be finite: row 8 "):
-        Labelling.of(np.eye(2)).labels(np.array([[0.0, 0.0], [np.nan, 0.0]]), before=7)
+        Labelling.of(np.eye(2)).labels(np.array([[0.0, 0.0], [np.nan, 0.0]]), offset=7)
     with pytest.raises(InvalidInput, match="too large or too small"):
         Labelling.of(np.array([[0.0], [1e200]]))
 

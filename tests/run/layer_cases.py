@@ -17,7 +17,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
-from cloister.rows.words import Texts
+from cloister.rows.keywords import Texts
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request, prepare

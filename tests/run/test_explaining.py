@@ -18,8 +18,8 @@ from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import PublicRng
 from cloister.core.session import RecordedTable
 from cloister.rows.files.npy import Npy
+from cloister.rows.keywords import Texts
 from cloister.rows.selection import Selection
-from cloister.rows.words import Texts
 from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from cloister.core.capabilities import relative_loss
+from cloister.rows.keywords import Texts
 from cloister.rows.selection import Selection
-from cloister.rows.words import Texts
 from cloister.run.method_selection import HOPELESS, NO_BETTER
 from cloister.run.request import PreparedRun, Request, prepare
 

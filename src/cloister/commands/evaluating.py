@@ -306,14 +306,14 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
     scales += [] if result.units is None else [CentersInUnits(result.centers, result.units)]
     most = max(1, min(REFERENCE, CELLS // dimension)) if reference else 0
     begun = partial(_first, result=result, missing=missing, scales=scales, most=most)
-    seen = population.added_up(begun, FirstPass.merge)
+    seen = population.aggregate(begun, FirstPass.merge)
     if not seen.rows:
         refuse_none()
     drawn = np.empty((0, dimension)) if seen.many is None else seen.many.rows
     others = [_reference(drawn, scale, k) for scale in scales]
     means = [tally.means(scale.centers) for scale, tally in zip(scales, seen.tallies, strict=True)]
     ended = partial(_second, result=result, scales=scales, means=means, others=others)
-    spreads = population.added_up(ended, _both)
+    spreads = population.aggregate(ended, _both)
     found = [
         _measured(scale, tally, spread, seen.few.rows, other)
         for scale, tally, spread, other in zip(scales, seen.tallies, spreads, others, strict=True)
@@ -370,7 +370,7 @@ def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOf
     Args and Raises: as for ``judged``.
     """
     scale = CentersInUnits(result.centers, np.ones(len(result.columns)) if result.units is None else result.units)
-    found = population.added_up(partial(_sums, result=result, missing=missing, scale=scale), SpreadSums.merge)
+    found = population.aggregate(partial(_sums, result=result, missing=missing, scale=scale), SpreadSums.merge)
     if not found.sizes.sum():
         refuse_none()
     with np.errstate(invalid="ignore", over="ignore"):

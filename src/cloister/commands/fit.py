@@ -179,7 +179,7 @@ def _show_needs(request: Any, chosen: Selection, error: float, picture: str | No
 def _named(files: list[str] | None, reading: Reading, dimension: int | None, asked: Wanted) -> Selection:
     """The columns, without a file that has them. Raises: InvalidInput: nothing names them, or things that do not go
     together."""
-    from cloister.rows.columns import TableColumn, named, select
+    from cloister.rows.columns import TableColumn, select, select_by_name
     from cloister.run.bounds import named_in
 
     described = asked.columns_of["described"]
@@ -188,13 +188,13 @@ def _named(files: list[str] | None, reading: Reading, dimension: int | None, ask
             f"{', '.join(others)}: for files or databases, and there are no rows to read: leave them out"
         )
     if not files and dimension is None:
-        found = named(attrs.evolve(reading, bounded=named_in(asked.bounds), described=described))
+        found = select_by_name(attrs.evolve(reading, bounded=named_in(asked.bounds), described=described))
         if found is not None:
             return found
     if dimension is not None and dimension > 0 and not files and reading.columns is None and not reading.categories:
         return select(
             [TableColumn(str(i), "numbers") for i in range(dimension)], Reading(), everything=True
-        ).describing(described)
+        ).with_described(described)
     raise InvalidInput(
         "give the columns: files that have them, their names (--columns a,b,c and --category, or --bounds with a file "
         "that names them) or --dimension 10"

@@ -227,7 +227,7 @@ class Wanted:
     @property
     def columns_of(self) -> dict[str, Any]:
         """Arguments of ``source`` by name: what else says which columns are read."""
-        from cloister.rows.words import described
+        from cloister.rows.keywords import described
 
         return {"bounds": self.bounds, "described": described(self.describe, self.describe_words, self.most_words)}
 

@@ -32,7 +32,7 @@ from cloister.estimators.parameters import (
 )
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.rows.frames import frame_of, picked
-from cloister.rows.words import described
+from cloister.rows.keywords import described
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.fit import fit, source

@@ -1,1 +1,1 @@
-"""Where rows are and how they are read: tables, files, memory, databases, and the workers that share a pass."""
+"""Tables of rows: files, memory, databases, and the workers that read them."""

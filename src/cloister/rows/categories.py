@@ -1,18 +1,17 @@
-"""Columns of categories: public values, one-hot.
+"""Columns of categories, one-hot encoded over public values.
 
 A column with m listed values becomes m features, each 1 in rows that hold its value and 0 in all others.
 
-**Sensitivity.** A row's features are a function of that row's cell and of the listed values, which are public: no other
-row enters, and no value is ever learned from the data. At most one of the m is not 0, and all lie in the public box
-[0, 1]^m whatever the cell is. So they are columns like any others: what bounds a row's influence is the box that every
-row is clipped to, and a list of values that suits the rows badly costs accuracy, never privacy.
+**Sensitivity.** A row's features are a function of that row's cell and of the listed values, which are public: no
+other row enters, and no value is ever learned from the data. At most one of the m is not 0, and all lie in the public
+box [0, 1]^m whatever the cell is. So they are columns like any others: the box that every row is clipped to bounds a
+row's influence, and a list of values that suits the rows badly costs accuracy, never privacy.
 
-**Cells that are not listed** are like rows outside the bounds: none of the values, so that all m features are 0. They
-never decide whether a run goes or is refused. A *missing* cell makes its row one that cannot be used, as in columns of
-numbers.
+**Cells that are not listed** are like rows outside the bounds: all m features are 0, and they never decide whether a
+run goes or is refused. A *missing* cell makes its row unusable, as in columns of numbers.
 
-**What is equal.** Values may be texts, whole numbers and booleans, and are compared as text: 3, 3.0, "3" and "3.0" are
-one value, and so are True, "True" and "true"; "03" is another than 3, and "A" than "a".
+**Equality.** Values may be texts, whole numbers and booleans, and are compared as text: 3, 3.0, "3" and "3.0" are one
+value, and so are True, "True" and "true"; "03" differs from 3, and "A" from "a".
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats
 
 UNLISTED, MISSING = -1.0, math.nan
-"""Codes of a cell whose value is not listed, and of one that is missing; those of others are their values' places."""
+"""Codes of a cell whose value is not listed, and of a missing cell; others have the position of their value."""
 
 BOOLEAN = "true"
 """The one value that a column of booleans lists: others are false."""
@@ -45,7 +44,12 @@ HELP = "list the column's public values, as in --category ward=A,B,C (categories
 @final
 @attrs.frozen
 class Category:
-    """A column of categories. Args: column, values (as ``canonical`` writes them, in the order of the features)."""
+    """Column of categories.
+
+    Args:
+        column: its name.
+        values: as ``canonical`` writes them, in the order of the features.
+    """
 
     column: str
     values: tuple[str, ...]
@@ -56,9 +60,9 @@ class Category:
         return tuple(f"{self.column}={value}" for value in self.values)
 
     def codes(self, cells: Iterable[Any]) -> Floats:
-        """The place of each cell's value (n,), or ``UNLISTED`` or ``MISSING``: each a function of that cell alone."""
+        """Return the position (n,) of each cell's value, ``UNLISTED`` or ``MISSING``: a function of that cell alone."""
         listed = {value: float(place) for place, value in enumerate(self.values)}
-        known = dict[tuple[type, Any], float]()
+        cache = dict[tuple[type, Any], float]()
 
         def code(cell: Any) -> float:
             return MISSING if _missing(cell) else listed.get(canonical(cell), UNLISTED)
@@ -66,34 +70,35 @@ class Category:
         def remembered(cell: Any) -> float:
             if type(cell) not in WRITTEN_ALIKE:
                 return code(cell)
-            found = known.get((type(cell), cell))
-            if found is None:
-                found = code(cell)
-                if len(known) < REMEMBERED:
-                    known[(type(cell), cell)] = found
-            return found
+            place = cache.get((type(cell), cell))
+            if place is None:
+                place = code(cell)
+                if len(cache) < REMEMBERED:
+                    cache[(type(cell), cell)] = place
+            return place
 
         return np.array([remembered(cell) for cell in cells], np.float64)
 
     def one_hot(self, codes: Floats) -> list[Floats]:
-        """The features (n,) of cells with these codes, one by one; all NaN for a missing cell."""
+        """Return the features, one array (n,) per value, of cells with these codes; NaN for a missing cell."""
         missing = np.isnan(codes)
         return [np.where(missing, np.nan, codes == place) for place in range(len(self.values))]
 
 
 REMEMBERED = 2**16
-"""Most different cells of a piece that are not looked at twice: memory stays bounded."""
+"""Most distinct cells of a piece whose codes are cached: memory stays bounded."""
 
 WRITTEN_ALIKE: frozenset[type] = frozenset({str, int, float, bool})
-"""Types of which equal cells have one text, so that a cell may stand for those that equal it: 0.0 and -0.0 are both 0.
-Of others the first one that is met would decide about the next: 1.5 and 1.50 of decimals, one moment in two zones."""
+"""Types whose equal cells have one text, so that codes can be cached by cell: 0.0 and -0.0 are both 0. Of other types
+the first cell would decide about those that equal it: 1.5 and 1.50 of decimals, one moment in two time zones.
+"""
 
 LONGEST = 640
-"""Most digits of a whole number that is written out: beyond, Python's settings may refuse to."""
+"""Most digits of a whole number that is written out: Python may refuse to write more."""
 
 BEYOND = 10**LONGEST
 TOO_LONG = ""
-"""Stands for the text of a longer number. No list has it, so that such a cell is none of the values."""
+"""Text of a longer number. No list has it, so that such a cell is none of the values."""
 
 
 def _missing(cell: Any) -> bool:
@@ -105,7 +110,7 @@ def _missing(cell: Any) -> bool:
 
 
 def _bounded(cell: Real) -> bool:
-    """Whether it is neither NaN nor infinite. One beyond all floats is a number, too."""
+    """Return True unless the cell is NaN or infinite. A number beyond all floats is a number, too."""
     try:
         return math.isfinite(cell)
     except OverflowError:
@@ -113,7 +118,7 @@ def _bounded(cell: Real) -> bool:
 
 
 def canonical(value: Any) -> str:
-    """A value as text, by which values are compared."""
+    """Return a value as text, by which values are compared."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
     if isinstance(value, Integral):
@@ -123,19 +128,19 @@ def canonical(value: Any) -> str:
     text = _decimal(value) if isinstance(value, Decimal) else as_text(value)
     if text.lower() in ("true", "false"):
         return text.lower()
-    whole = WHOLE.fullmatch(text)
-    return text if whole is None else "0" if whole[1] == "-0" else whole[1]
+    number = WHOLE.fullmatch(text)
+    return text if number is None else "0" if number[1] == "-0" else number[1]
 
 
 def _decimal(value: Decimal) -> str:
-    """Without an exponent: '0E-10' is 0."""
+    """Return a decimal's text without an exponent: '0E-10' is 0."""
     if not value:
         return "0"
     return format(value, "f") if abs(value.adjusted()) < LONGEST else TOO_LONG
 
 
 def as_text(value: Any) -> str:
-    """A cell as text; empty if Python does not write it out."""
+    """Return a cell as text, empty if Python does not write it out."""
     try:
         return str(value)
     except ValueError:  # a fraction of numbers that Python does not write out
@@ -143,10 +148,10 @@ def as_text(value: Any) -> str:
 
 
 def categories_of(given: Mapping[str, Any] | Sequence[Category] | None) -> tuple[Category, ...]:
-    """Categories as callers give them: the public values of each column.
+    """Return categories as callers give them: sequences of public values by column, as in ``{"ward": ["A", "B"]}``.
 
-    Args: given, sequences of texts, whole numbers or booleans by column, as in ``{"ward": ["A", "B"]}``.
-    Raises: InvalidInput: no values, values that are equal, or of another kind.
+    Raises:
+        InvalidInput: there are no values, equal ones, or others than texts, whole numbers and booleans.
     """
     if given is None:
         return ()
@@ -155,7 +160,7 @@ def categories_of(given: Mapping[str, Any] | Sequence[Category] | None) -> tuple
     names = [str(column) for column in given]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InvalidInput(f"category '{twice}' is given more than once: list all its values together")
+        raise InvalidInput(f"category '{twice}' is given more than once: list all its values in one option")
     return tuple(_category(name, values) for name, values in zip(names, given.values(), strict=True))
 
 

@@ -1,15 +1,15 @@
-"""Labels: which of k public centres a row of numbers is nearest to, by one formula, wherever it is worked out.
+"""Labels: the nearest of k public centres to a row of numbers, by one formula, wherever it is computed.
 
 ``cloister predict``, the estimators and the view that ``predict --sql`` writes give a row the same label, to the last
 bit of its cells. That needs more than the nearest centre of real numbers: floating-point sums depend on the order in
-which they are added, and a library of matrix products has its own on every machine. So the formula fixes it:
+which they are added, and libraries of matrix products differ between machines. So the formula fixes it:
 
 * x_d is a cell as a double, 0 if it is smaller than 2^-500, and at most 2^500 in size;
 * y_d = x_d - m_d, with m_d the centres' mean, rounded to a multiple of a power of two of the size of their spread: of
   whole numbers everything is exact, and a tie is one;
 * s_j = (y_1 a_j1 + y_2 a_j2) + (y_3 a_j3 + y_4 a_j4) + ... + o_j: the products and o_j are added in pairs, the sums in
-  pairs, and so on, one that is left over as it is. In exact arithmetic s_j is the squared distance, in the run's units,
-  less what is the same for all centres;
+  pairs, and so on; one that is left over stays as it is. In exact arithmetic s_j is the squared distance, in the run's
+  units, less what is the same for all centres;
 * the label is the lowest j with the least s_j.
 
 Every step is one operation of IEEE 754, which has one result on every machine.
@@ -22,13 +22,13 @@ into o_j, and
 
 u the rounding of the numbers that are multiplied:
 
-* rounding x, a and o, d products and d sums in any order are off by at most (d + 4) u B (1 + 2^-10), m in o_j by
-  (d + 2) 2^-53 B, and the formula's own s_j by (d + 3) 2^-53 B: (4 d + 16) u B is more than all of it;
+* rounding x, a and o, d products and d sums in any order are off by at most (d + 4) u B (1 + 2^-10), m in o_j by (d +
+  2) 2^-53 B, and the formula's own s_j by (d + 3) 2^-53 B: (4 d + 16) u B is more than all of it;
 * the index j takes the place of the last bits of s_j, so that one minimum gives both: 2 u B times 2^bits at most;
 * numbers too small for their type, and cells that the formula takes for 0, are off by ``tiny`` in all.
 
 Where no other s_j is within twice the sum of these, the formula's least is the same one. A bound that is too small
-would give labels that differ between machines; one that is too large costs time only.
+would give labels that differ between machines; one that is too large only costs time.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ FLAT, STEEP = 2.0**-400, 2.0**400
 """Slopes of smaller size are 0; larger ones are refused."""
 
 TINY = 2.0**-900
-"""Squares of smaller size are 0, so that bits of scores are far from the smallest of doubles."""
+"""Squares of smaller size are 0, so that the bits of scores are far from the smallest doubles."""
 
 BLOCK = 2**17
-"""Products of the formula that are held at once."""
+"""Products of the formula that are in memory at once."""
 
 FEW = 64
-"""Rows that the formula is as fast for as a matrix product."""
+"""Number of rows below which the formula is as fast as a matrix product."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Labelling:
-    """The formula's public numbers. Args: middle (d,), slopes (k, d), offsets (k,)."""
+    """Public numbers of the formula. Args: middle (d,), slopes (k, d), offsets (k,)."""
 
     middle: Floats
     slopes: Floats
@@ -75,7 +75,15 @@ class Labelling:
 
     @classmethod
     def of(cls, centers: Floats, units: Floats | None = None) -> Self:
-        """Args: centers (k, d), units (d,) of distances; None: 1. Raises: InvalidInput: they are beyond 2^400."""
+        """Return the formula for centres (k, d).
+
+        Args:
+            centers: in the columns' own units.
+            units: (d,) of distances; None: 1.
+
+        Raises:
+            InvalidInput: they are beyond 2^400.
+        """
         units = np.ones(centers.shape[1]) if units is None else units
         middle = _without_small(_rounded_mean(centers), SMALL)
         with np.errstate(all="ignore"):
@@ -89,7 +97,7 @@ class Labelling:
         return cls(middle, slopes, offsets)
 
     def scores(self, rows: Floats) -> Floats:
-        """s_j (n, k) of rows (n, d) of finite numbers."""
+        """Return s_j (n, k) of rows (n, d) of finite numbers."""
         y = np.clip(_without_small(rows, SMALL), -LARGE, LARGE) - self.middle
         terms = [y[:, d, None] * self.slopes[:, d] for d in range(y.shape[1])]
         terms.append(np.broadcast_to(self.offsets, terms[0].shape))
@@ -98,66 +106,77 @@ class Labelling:
             terms = pairs + (terms[-1:] if len(terms) % 2 else [])
         return terms[0]
 
-    def labels(self, rows: AnyArray, before: int = 0) -> Ints:
-        """The labels (n,) of rows (n, d) of real numbers: of most rows by matrix products (``Screen``), and where
-        those are not sure by the formula.
+    def labels(self, rows: AnyArray, offset: int = 0) -> Ints:
+        """Return the labels (n,) of rows (n, d): by matrix products where those are sure, else by the formula.
 
-        Args: before (how many rows there are before these). Raises: InvalidInput: a number is not finite.
+        Args:
+            rows: of real numbers.
+            offset: number of rows before these.
+
+        Raises:
+            InvalidInput: a number is not finite.
         """
-        found, left = self._screened(rows)
+        nearest, unsure = self._screened(rows)
         step = max(1, BLOCK // self.slopes.size)
-        for start in range(0, len(left), step):
-            some = left[start : start + step]
-            cells = rows[some].astype(np.float64)
+        for start in range(0, len(unsure), step):
+            block = unsure[start : start + step]
+            cells = rows[block].astype(np.float64)
             finite = np.isfinite(cells).all(axis=1)
             if not finite.all():
-                bad = before + int(some[np.argmin(finite)])
+                bad = offset + int(block[np.argmin(finite)])
                 raise InvalidInput(f"rows must be finite: row {bad} holds NaN or infinity")
-            found[some] = self.scores(cells).argmin(axis=1)
-        return found
+            nearest[block] = self.scores(cells).argmin(axis=1)
+        return nearest
 
     def _screened(self, rows: AnyArray) -> tuple[Ints, Ints]:
-        """Labels (n,), and which rows' are not sure."""
-        found, left = np.empty(len(rows), np.int64), np.arange(len(rows))
+        """Return labels (n,), and the positions of rows whose labels are not sure."""
+        labels, unsure = np.empty(len(rows), np.int64), np.arange(len(rows))
         for screen in self._screens:
-            if len(left) == len(rows):
-                found, left = screen.least(rows)
-            elif len(left) > FEW:
-                found[left], unclear = screen.least(rows[left])
-                left = left[unclear]
-        return (found if len(self._first) == len(self.offsets) else self._first[found]), left
+            if len(unsure) == len(rows):
+                labels, unsure = screen.least(rows)
+            elif len(unsure) > FEW:
+                labels[unsure], unclear = screen.least(rows[unsure])
+                unsure = unsure[unclear]
+        return (labels if len(self._first) == len(self.offsets) else self._first[labels]), unsure
 
     @cached_property
     def _screens(self) -> tuple[Screen, ...]:
-        """From the fastest to the finest: of equal centres the first alone takes part."""
+        """Screens from the fastest to the finest. Of equal centres only the first takes part."""
         lines = Lines.of(self.middle, self.slopes[self._first], self.offsets[self._first])
         return tuple(Screen.of(lines, kind) for kind in (SINGLE, DOUBLE) if kind.suits(lines))
 
 
 def _rounded_mean(centers: Floats) -> Floats:
-    """The mean (d,) of centres, to a power of two that is at most the farthest one's distance from it."""
+    """Return the mean (d,) of centres, rounded to a power of two that is at most the farthest one's distance to it."""
     mean = np.array([math.fsum(column) for column in centers.T]) / len(centers)
     away = np.abs(centers - mean).max(axis=0)
     grid = np.exp2(np.floor(np.log2(np.where(away > 0, away, 1.0))))
     return np.where(away > 0, np.rint(mean / grid) * grid, mean)
 
 
-def _without_small(values: Floats, least: float) -> Floats:
-    return np.where(np.abs(values) < least, 0.0, values)
+def _without_small(values: Floats, smallest: float) -> Floats:
+    return np.where(np.abs(values) < smallest, 0.0, values)
 
 
 CELLS = 2**17
-"""Products that are held at once: they stay in a core's second-level cache."""
+"""Products that are in memory at once: they stay in a core's second-level cache."""
 
 FARTHEST = 2.0**6
-"""Limit: where the middle is this many times as far away as centres are from it, single precision sees too little."""
+"""Limit of the distance of the middle, over that of the centres from it: beyond, single precision is too coarse."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Lines:
-    """Factors of rows (n, d). Args: slopes (k, d), offsets (k,), steepest (d,), largest |slope| by column;
-    most and moved, the parts of B that no row changes: offsets, and the middle's."""
+    """Factors of rows (n, d).
+
+    Args:
+        slopes: (k, d).
+        offsets: (k,).
+        steepest: (d,), the largest |slope| of each column.
+        most: largest offset, a part of B that no row changes.
+        moved: the middle's part of B.
+    """
 
     slopes: Floats
     offsets: Floats
@@ -167,7 +186,7 @@ class Lines:
 
     @classmethod
     def of(cls, middle: Floats, slopes: Floats, offsets: Floats) -> Self:
-        """From the formula's numbers."""
+        """Return the lines of the formula's numbers."""
         steepest = np.abs(slopes).max(axis=0)
         moved = float((np.abs(middle) * steepest).sum())
         return cls(slopes, offsets - (middle * slopes).sum(axis=1), steepest, float(offsets.max()), moved)
@@ -176,7 +195,14 @@ class Lines:
 @final
 @attrs.frozen(eq=False)
 class Precision:
-    """A type of numbers. Args: real, integer (NumPy's), u (rounding), limit (cells of smaller size are multiplied)."""
+    """A type of numbers.
+
+    Args:
+        real: NumPy's type.
+        integer: NumPy's integer type of the same size.
+        u: rounding.
+        limit: cells of smaller size are multiplied.
+    """
 
     real: Any
     integer: Any
@@ -184,7 +210,7 @@ class Precision:
     limit: float
 
     def suits(self, lines: Lines) -> bool:
-        """Whether products of this type are worth their time, and neither overflow nor vanish."""
+        """Return True if products of this type save time, and neither overflow nor vanish."""
         if self.real is np.float64:
             return True
         size = max(lines.most, lines.moved, float(lines.steepest.max()))
@@ -196,7 +222,7 @@ class Precision:
         )
 
     def tiny(self, lines: Lines) -> float:
-        """Most that numbers which vanish add to an error."""
+        """Return the most that numbers which vanish add to an error."""
         if self.real is np.float64:
             return 2.0**-499 * float(lines.steepest.sum())
         return 2.0**-100 * (len(lines.steepest) + 1)
@@ -208,8 +234,16 @@ SINGLE, DOUBLE = Precision(np.float32, np.int32, 2.0**-24, 2.0**40), Precision(n
 @final
 @attrs.frozen(eq=False)
 class Screen:
-    """Lines in one type of numbers. Args: kind, lines (k, d + 1), slopes and offset, steepest (d,), apart (the largest
-    sum of errors over B, twice), least_apart (what is added to it), enough (so much of it costs few rows)."""
+    """Lines in one type of numbers.
+
+    Args:
+        kind: the type.
+        lines: (k, d + 1), slopes and offset.
+        steepest: (d,).
+        apart: twice the largest sum of errors, over B.
+        least_apart: added to it.
+        enough: limit of the sum of errors up to which one bound for a whole block costs few rows.
+    """
 
     kind: Precision
     lines: AnyArray
@@ -232,17 +266,17 @@ class Screen:
         )
 
     def least(self, rows: AnyArray) -> tuple[Ints, Ints]:
-        """Which line is the least at each row (n, d), and where (m,) that is not sure."""
+        """Return the smallest line of each row (n, d), and the positions (m,) where that is not sure."""
         k, unclear = len(self.lines), [np.empty(0, np.int64)]
         step = max(1, min(len(rows), max(16, CELLS // (k + self.lines.shape[1]))))
-        work, found = _Work.of(self, step), np.empty(len(rows), np.int64)
+        work, labels = _Work.of(self, step), np.empty(len(rows), np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(rows), step):
-                some = rows[start : start + step]
-                memory = work if len(some) == step else work.first(len(some))
-                left = self._least(some, memory, found[start : start + step])
-                unclear.append(left + start)
-        return found, np.concatenate(unclear)
+                block = rows[start : start + step]
+                memory = work if len(block) == step else work.first(len(block))
+                unsure = self._least(block, memory, labels[start : start + step])
+                unclear.append(unsure + start)
+        return labels, np.concatenate(unclear)
 
     def _least(self, rows: AnyArray, work: _Work, out: Ints) -> Ints:
         table, large = work.table, None
@@ -258,17 +292,17 @@ class Screen:
         bits = table.view(self.kind.integer)
         bits &= ~low
         bits |= work.indices
-        least = table.min(axis=0)
-        np.bitwise_and(least.view(self.kind.integer), low, out=out)
-        np.less_equal(table, least + self._apart(x, largest), out=work.near)
+        minimum = table.min(axis=0)
+        np.bitwise_and(minimum.view(self.kind.integer), low, out=out)
+        np.less_equal(table, minimum + self._apart(x, largest), out=work.near)
         if large is None and np.count_nonzero(work.near) == len(rows):
             return np.empty(0, np.int64)
         work.near[out, np.arange(len(rows))] = False
-        others = work.near.any(axis=0)
-        return np.flatnonzero(others if large is None else others | large)
+        ambiguous = work.near.any(axis=0)
+        return np.flatnonzero(ambiguous if large is None else ambiguous | large)
 
     def _apart(self, x: AnyArray, largest: float) -> Any:
-        """Twice the errors of rows x (d, n) with cells of at most this size: one number, where that is small enough."""
+        """Return twice the errors of rows x (d, n) with cells of at most this size: as one number, if it is small."""
         bound = self.apart * largest * float(self.steepest.sum(dtype=np.float64))
         if bound <= self.enough:
             return self.kind.real(bound + self.least_apart)
@@ -281,9 +315,15 @@ class Screen:
 @final
 @attrs.frozen(eq=False)
 class _Work:
-    """Memory for the rows of one block: columns (d + 1, n), the last of ones, table, near and indices (k, n).
+    """Memory for the rows of one block.
 
-    NumPy puts whole tables together several times faster than a column and each column of a table.
+    NumPy combines whole tables several times as fast as a column with each column of a table.
+
+    Args:
+        columns: (d + 1, n), the last of ones.
+        table: (k, n).
+        near: (k, n).
+        indices: (k, n).
     """
 
     columns: AnyArray
@@ -302,10 +342,10 @@ class _Work:
         )
 
     def first(self, n: int) -> Self:
-        """For fewer rows."""
+        """Return the memory for fewer rows."""
         return type(self)(*(table[:, :n] for table in (self.columns, self.table, self.near, self.indices)))
 
 
 def product(lines: AnyArray, columns: AnyArray, out: AnyArray) -> None:
-    """Lines (k, d + 1) at rows, given by columns (d + 1, n) of which the last is of ones, into a table (k, n)."""
+    """Write lines (k, d + 1) times columns (d + 1, n), the last row ones, into ``out`` (k, n)."""
     np.matmul(lines, columns, out=out)

@@ -1,4 +1,4 @@
-"""Tables in memory, read as those of files are: an array, or a data frame."""
+"""Tables in memory, read piece by piece as those in files are: an array, or a data frame."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import Category
 from cloister.rows.columns import TableColumn
 from cloister.rows.frames import column_of, frame_of, refuse_structured
+from cloister.rows.keywords import Texts
 from cloister.rows.reading import Piece, encoded, piece_rows
 from cloister.rows.selection import Selection
 from cloister.rows.users import MISSING, Names
-from cloister.rows.words import Texts
 
 SHORT = {"float32", "float", "halffloat", "float16"}
-"""What libraries of data frames call floats of up to 32 bits, in lower case."""
+"""Names of floats of up to 32 bits in libraries of data frames, in lower case."""
 
 
 @final
@@ -70,19 +70,19 @@ class FrameTable:
 
     @property
     def origin(self) -> Hashable:
-        """Which object it is: it is held, so that no other one has its number."""
+        """Identity of the object, which is held: no other one can have it."""
         return id(self._given)
 
     def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))
         low, high, _ = only.indices(self.length)
         for start in range(low, high, size):
-            some = self._frame[start : min(start + size, high)]
-            words = [_words(texts, some.get_column(self._names[texts.column])) for texts in chosen.texts]
-            yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
+            stretch = self._frame[start : min(start + size, high)]
+            words = [_words(texts, stretch.get_column(self._names[texts.column])) for texts in chosen.texts]
+            yield chosen.spread([*(self._read(stretch, name, chosen.category(name)) for name in chosen.used), *words])
 
-    def _read(self, some: Any, name: str, category: Category | None) -> Floats:
-        column = some.get_column(self._names[name])
+    def _read(self, stretch: Any, name: str, category: Category | None) -> Floats:
+        column = stretch.get_column(self._names[name])
         return _numbers(column) if category is None else category.codes(column.to_list())
 
     def names(self, column: str) -> Iterable[Names]:
@@ -90,11 +90,11 @@ class FrameTable:
 
 
 def _words(texts: Texts, column: Any) -> Floats:
-    return texts.halves(len(column), lambda some: column[some].to_list())
+    return texts.halves(len(column), lambda cells: column[cells].to_list())
 
 
 def listed(users: Any) -> Names:
-    """Names of users: an array of numbers, or a list."""
+    """Return names of users as an array of numbers, or a list."""
     kind = getattr(users, "dtype", getattr(users, "type", None))
     if isinstance(kind, np.dtype) and kind.kind in "iuf":
         return np.asarray(users)
@@ -107,7 +107,7 @@ def listed(users: Any) -> Names:
 
 
 def _numbers(column: Any) -> Floats:
-    """A column in float64, each number rounded correctly; nulls become NaN."""
+    """Return a column in float64, each number rounded correctly; nulls become NaN."""
     import narwhals as nw
 
     if column.implementation.is_pyarrow():  # whose own cast refuses large integers, and quotes them

@@ -1,4 +1,4 @@
-"""Options of rows, each declared once: its help, where it applies, and its value.
+"""Options of rows, each declared once: its help, its place and its value.
 
 The command line, config files and the table of options take them from here (``commands.options.declared``). A
 ``Reading`` goes whole to the population that obeys it; ``tests/rows/test_options.py`` names an option that none obeys.
@@ -17,11 +17,11 @@ Where: TypeAlias = Literal["memory", "files", "databases"]
 """Places of rows."""
 
 Missing: TypeAlias = Literal["refuse", "drop"]
-"""How the validation pass treats rows with a missing or infinite cell."""
+"""What is done with rows that have a missing or infinite cell."""
 
 
 def as_missing(value: str) -> Missing:
-    """Return the value if it is 'refuse' or 'drop'. Raises: InvalidInput: it is another."""
+    """Return the value. Raises: InvalidInput: it is neither 'refuse' nor 'drop'."""
     if value == "drop":
         return "drop"
     if value == "refuse":
@@ -39,8 +39,8 @@ class RowOption:
         only: the one place of rows that it applies to; None: all.
         flag: on the command line; empty: the field's name, in kebab case.
         metavar: stands for the value in ``--help``; None: the type's name.
-        written: how the command line has several values: 'list', separated by commas, or 'table', as repeated
-            name=value; None: there is one.
+        written: how several values are written: 'list', separated by commas, or 'table', as repeated name=value; None:
+            there is one value.
         decides_rows: whether it decides what a row is made of a table's cells, so that a run that resumes compares it
             (``rows.reading.reading_fingerprints``).
     """
@@ -53,24 +53,25 @@ class RowOption:
     decides_rows: bool = True
 
 
-def _option(help: str, **more: Any) -> Any:
-    return attrs.field(default=None, metadata={"option": RowOption(help, **more)})
+def _option(help: str, **declaration: Any) -> Any:
+    return attrs.field(default=None, metadata={"option": RowOption(help, **declaration)})
 
 
 @final
 @attrs.frozen(kw_only=True, eq=False)
 class Reading:
-    """How rows are read: the options of rows, and what their caller adds. None: not given.
+    """Options of rows, and what their caller adds; None: not given.
 
     Attributes:
         users: names of the users of rows in memory (n,), in place of ``user_column``.
         bounded: columns that have bounds: which are used where ``columns`` does not say.
         described: columns that groups are described by: those that nothing else names are read beside the others; as
-            ``rows.words.Texts``, one whose words are counted.
+            ``rows.keywords.Texts``, one whose words are counted.
         progress: callback that receives how many more rows of a pass are done.
         told: callback that receives what the holder of rows in a database should know.
 
-    Raises: InvalidInput: ``missing`` is neither 'refuse' nor 'drop', or users are named twice.
+    Raises:
+        InvalidInput: ``missing`` is neither 'refuse' nor 'drop', or users are named twice.
     """
 
     columns: Sequence[str | int] | str | None = _option(
@@ -148,21 +149,24 @@ class Reading:
         return [str(name) for name in self.columns]
 
     def given(self, *but: str) -> dict[str, Any]:
-        """Return the options that are given, by flag. Args: but (names of those that do not matter)."""
+        """Return the options that are given, by flag. Args: but (names to leave out)."""
         values = {name: getattr(self, name) for name in options_of_rows() if name not in but}
         return {options_of_rows()[name].flag: value for name, value in values.items() if value is not None}
 
     def elsewhere(self, where: Where | None) -> list[str]:
         """Return the names of options that are given, and apply to rows of another place alone."""
-        others = [name for name, option in options_of_rows().items() if option.only not in (None, where)]
-        return [name for name in others if getattr(self, name) is not None]
+        names = [name for name, option in options_of_rows().items() if option.only not in (None, where)]
+        return [name for name in names if getattr(self, name) is not None]
 
     def missing_of(self, result: Any) -> Any:
-        """Return what is done with missing cells: what is given, or what a result's run did."""
+        """Return ``missing``; where it is not given, that of a result's run."""
         return result.missing if self.missing is None else self.missing
 
 
 def options_of_rows() -> dict[str, RowOption]:
     """Return the declarations by name, each with its flag."""
-    found = {field.name: field.metadata["option"] for field in attrs.fields(Reading) if field.metadata}
-    return {name: attrs.evolve(each, flag=each.flag or f"--{name.replace('_', '-')}") for name, each in found.items()}
+    options = {field.name: field.metadata["option"] for field in attrs.fields(Reading) if field.metadata}
+    return {
+        name: attrs.evolve(option, flag=option.flag or f"--{name.replace('_', '-')}")
+        for name, option in options.items()
+    }

@@ -1,10 +1,7 @@
-"""Rows of a table, wherever it is: cut into chunks, and one pass over them, from which all who need rows get theirs.
+"""Chunks of a table's rows, and passes over them, wherever the table is.
 
-A pass calls a pure function on every chunk and merges what it makes of them: the summaries of a round, how many rows
-can be used, costs, samples. Where the chunks come from, and how many work on them, is a population's own affair.
-
-Of a data frame a column is known by its name as text: 0 is '0'. Names that pandas keeps in several levels, and one that
-is not the only one of its kind, are no names.
+A pass calls a pure function on every chunk and merges the results: the summaries of a round, the number of usable
+rows, costs, samples. Where the chunks come from, and how many workers there are, is up to the population.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 @final
 @attrs.frozen(eq=False)
 class Chunk:
-    """Rows that are read at once: gone when the next ones are asked for.
+    """Rows that are read at once: their memory is reused for the next chunk.
 
     Args:
         start: position of the first row, among all or in its part.
@@ -57,17 +54,17 @@ class Chunk:
     kept: Bools | None = None
 
     def summary(self, round: Round[Any], rng: NoiseRng, first: int = 0) -> tuple[Any, ...]:
-        """The rows' summaries in a round, one per question. Args: first (number of the user of row 0)."""
+        """Return the rows' summaries in a round, one per question. Args: first (number of the user of row 0)."""
         users = user_numbers(first + self.start, len(self.rows)) if self.users is None else self.users
         rows, users = (self.rows, users) if self.kept is None else (self.rows[self.kept], users[self.kept])
         return summarise_rows(round, rows, users, rng.child("chunk", self.start))
 
     def usable(self, missing: Missing) -> int:
-        """How many rows can be used. Raises: InvalidInput: some cannot, and that was not allowed."""
+        """Return the number of usable rows. Raises: InvalidInput: some cannot be used, and ``missing`` is refuse."""
         return usable([self.rows], missing)
 
     def copied(self) -> Self:
-        """The same in memory of its own, for another thread."""
+        """Return a copy in memory of its own, for another thread."""
         return attrs.evolve(self, rows=self.rows.copy(order="K"))
 
 
@@ -77,10 +74,14 @@ LOTS = PublicRng(bytes(32)).child("rows that are drawn")
 @final
 @attrs.frozen(eq=False)
 class DrawnRows:
-    """At most so many rows, drawn alike whatever chunks they come in and whoever reads them: those with the least words
-    of a public key at their places.
+    """A sample of at most so many rows, the same whatever chunks they come in and whoever reads them.
 
-    Args: most, words (m,), rows (m, d).
+    Those are drawn whose positions have the smallest words under a public key.
+
+    Args:
+        most: size of the sample.
+        words: (m,) of the rows.
+        held: (m, d), the rows.
     """
 
     most: int
@@ -88,28 +89,28 @@ class DrawnRows:
     held: Floats
 
     @classmethod
-    def of(cls, most: int, chunk: Chunk, numbers: Ids, rows: Floats) -> Self:
-        """Those of a chunk's rows (m, d). Args: numbers (m,) of these in their part."""
-        return cls(most, LOTS.child(*chunk.part).of_users(numbers), rows)._least()
+    def of(cls, max_rows: int, chunk: Chunk, numbers: Ids, rows: Floats) -> Self:
+        """Return the sample of a chunk's rows (m, d). Args: numbers (m,), their positions in their part."""
+        return cls(max_rows, LOTS.child(*chunk.part).of_users(numbers), rows)._least()
 
     def merge(self, other: Self) -> Self:
-        """Those of the rows of both."""
-        near = other
+        """Return the sample of the rows of both."""
+        candidates = other
         if len(self.words) == self.most:
-            few = other.words < self.words.max()
-            near = attrs.evolve(other, words=other.words[few], held=other.held[few])
-        words, held = np.concatenate([self.words, near.words]), np.concatenate([self.held, near.held])
+            smaller = other.words < self.words.max()
+            candidates = attrs.evolve(other, words=other.words[smaller], held=other.held[smaller])
+        words, held = np.concatenate([self.words, candidates.words]), np.concatenate([self.held, candidates.held])
         return attrs.evolve(self, words=words, held=held)._least()
 
     def _least(self) -> Self:
         if len(self.words) <= self.most:
             return self
-        kept = np.argpartition(self.words, self.most - 1)[: self.most]
-        return attrs.evolve(self, words=self.words[kept], held=self.held[kept])
+        smallest = np.argpartition(self.words, self.most - 1)[: self.most]
+        return attrs.evolve(self, words=self.words[smallest], held=self.held[smallest])
 
     @property
     def rows(self) -> Floats:
-        """Those drawn (m, d), in an order that depends on nothing but them."""
+        """The sample (m, d), in an order that depends on the sample alone."""
         return self.held[np.argsort(self.words)]
 
 
@@ -117,7 +118,7 @@ class TableRows(ABC):
     """Base of populations whose rows are a table's.
 
     Attributes:
-        selection: which columns are used, and which were left out, and why.
+        selection: columns in use, and those left out, with reasons.
         columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
         has_users: whether rows name their users.
         missing: what is done with rows that have missing or infinite cells.
@@ -130,55 +131,56 @@ class TableRows(ABC):
         self._reading = reading
         self._users = reading.user_column
 
-    def _tell(self, rows: int) -> None:
-        """So many more rows are done."""
+    def _report(self, rows: int) -> None:
+        """Report so many more rows as done."""
         if self._reading.progress is not None:
             self._reading.progress(rows)
 
-    def _telling(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
-        """The same function, after which its chunk's rows are told of as done."""
+    def _reporting(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
+        """Return the function, after which its chunk's rows are reported as done."""
 
         def told(chunk: Chunk) -> V:
             value = fn(chunk)
-            self._tell(len(chunk.rows))
+            self._report(len(chunk.rows))
             return value
 
         return told
 
     @property
     def dimension(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return len(self.columns)
 
     @property
     def origins(self) -> frozenset[Hashable]:
-        """What the rows come from (files, arrays, tables), by which a pool sees that it was given the same twice."""
+        """Identities of the files, arrays or tables, by which a pool finds that one was given twice."""
         return frozenset()
 
     @property
     def by(self) -> str:
-        """Who works on a pass, in words."""
+        """Description of what works on a pass."""
         return "the database"
 
     @abstractmethod
     def chunks(self) -> Generator[Chunk]:
-        """All rows for their holder's own use, those that cannot be used too; at least one chunk, which may be
-        empty."""
+        """Yield all rows for their holder's own use, also those that cannot be used; at least one chunk."""
 
-    def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
-        """One pass over all rows for their holder's own use: the merged values of its chunks. NOT private.
+    def aggregate(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
+        """Return the merged values of all chunks, for the rows' holder. NOT private.
 
-        Args: fn, merge (as of ``core.encoding.map_merge``; ``fn`` keeps no rows, whose memory the next chunk takes).
+        Args:
+            fn: function of a chunk, which keeps no rows: the next chunk takes their memory.
+            merge: as of ``core.encoding.map_merge``.
         """
         with closing(self.chunks()) as chunks:  # also where it fails: an engine answers one question at a time
-            return map_merge(chunks, self._telling(fn), merge)
+            return map_merge(chunks, self._reporting(fn), merge)
 
     def table(self) -> Floats:
-        """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""
+        """Return the usable rows (n, d), all in memory, for their holder. NOT private."""
         return collected((chunk.rows for chunk in self.chunks()), self.dimension)
 
     def close(self) -> None:  # noqa: B027  # rows in memory need nothing
-        """End what reading the rows has begun. It is begun again when it is needed."""
+        """End what reading the rows has begun; it begins again when it is needed."""
 
     def __enter__(self) -> Self:
         return self
@@ -188,7 +190,7 @@ class TableRows(ABC):
 
 
 def encoded(piece: Piece, chosen: Selection) -> Piece:
-    """The features of rows whose columns in use are arrays of plain numbers."""
+    """Return the features of rows whose columns in use are arrays of plain numbers."""
     if not chosen.categories:
         return piece
 
@@ -200,16 +202,16 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
 
 
 def reading_fingerprints(chosen: Selection, reading: Reading) -> dict[str, bytes]:
-    """Marks of all that says what rows are made of a table's cells (``core.record``), by the option that says it."""
+    """Return fingerprints (``core.fingerprints``) of what decides how a table's cells become rows, by option."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories
     ]
     return option_fingerprints(
         {
             "--columns (columns=)": chosen.used,
-            "--category (categories=)": [each for category in categories for each in category],
+            "--category (categories=)": [value for category in categories for value in category],
             "--describe-words (describe_words=)": [
-                each for texts in chosen.texts for each in (texts.column, texts.most)
+                value for texts in chosen.texts for value in (texts.column, texts.most)
             ],
             "--missing (missing=)": [as_missing(reading.missing or "refuse")],
             "--user-column (user_column=)": [] if reading.user_column is None else [reading.user_column],
@@ -226,26 +228,25 @@ UNUSABLE = (
 
 
 def refuse_missing() -> NoReturn:
-    """Raises: InvalidInput: some row cannot be used, and that was not allowed. It does not say how many, which or
-    what."""
+    """Raise InvalidInput: some row cannot be used. The message does not say how many, which or what."""
     raise InvalidInput(UNUSABLE)
 
 
-def refuse_all(unlimited: bool) -> None:
-    """Raises: Refused where rows are users' and nobody has said how many of each may be read."""
+def refuse_before_keep(unlimited: bool) -> None:
+    """Raise Refused if rows are of users and ``keep`` has not been called."""
     if unlimited:
-        raise Refused("rows are of users, and how many of each are read was not said: keep(most, rng) comes first")
+        raise Refused("call keep(max_rows, rng) before gather(): rows have a user column")
 
 
-def as_first(value: int) -> int:
-    """Raises: InvalidInput unless the rows of one population get numbers of 64 bits."""
+def checked_first(value: int) -> int:
+    """Raise InvalidInput unless a population's rows get numbers of 64 bits."""
     if 0 <= value <= 2**64 - CAP:
         return value
     raise InvalidInput(f"the first user's number is {value}: it must be between 0 and {2**64 - CAP}")
 
 
-def fit(domain: Lattice, columns: Sequence[str]) -> None:
-    """Raises: InvalidInput unless the domain bounds these columns; NumPy would stretch a single one over all bounds."""
+def check_dimension(domain: Lattice, columns: Sequence[str]) -> None:
+    """Raise InvalidInput unless the domain bounds these columns: NumPy would stretch a single one over all bounds."""
     if domain.dimension != len(columns):
         raise InvalidInput(
             f"there are bounds for {domain.dimension} columns, but the rows have {len(columns)} "
@@ -254,15 +255,15 @@ def fit(domain: Lattice, columns: Sequence[str]) -> None:
 
 
 def user_numbers(first: int, n: int) -> Ids:
-    """The public numbers (n,) of rows that follow each other."""
+    """Return the public numbers (n,) of rows that follow each other."""
     return np.arange(n, dtype=np.uint64) + np.uint64(first)
 
 
 def regroup(pieces: Iterable[Piece], dimension: int, size: int) -> Iterator[Floats]:
-    """Pieces of any length to chunks (at most ``size``, d) of float64.
+    """Yield pieces of any length as chunks (at most ``size``, d) of float64.
 
-    A chunk's columns are contiguous, which makes the lattice several times faster than rows would. All chunks share one
-    memory: a chunk is gone when the next one is asked for.
+    A chunk's columns are contiguous: the lattice is then several times as fast as with contiguous rows. All chunks
+    share one memory: a chunk is gone when the next one is asked for.
     """
     block, filled = np.empty((dimension, size)), 0
     for piece in pieces:
@@ -288,23 +289,23 @@ def _copy(piece: Piece, rows: slice, out: Floats) -> None:
 
 
 def usable(chunks: Iterable[Floats], missing: Missing) -> int:
-    """How many rows can be used.
+    """Return the number of usable rows.
 
     Raises:
-        InvalidInput: some cell is missing or infinite and that was not allowed. No message says how many, which or
+        InvalidInput: some cell is missing or infinite, and ``missing`` is refuse. No message says how many, which or
             what.
     """
     used = 0
     for chunk in chunks:
-        whole = int(finite(chunk).sum())
-        used += whole
-        if whole < len(chunk) and missing == "refuse":
+        count = int(finite(chunk).sum())
+        used += count
+        if count < len(chunk) and missing == "refuse":
             refuse_missing()
     return used
 
 
 def refuse_none() -> NoReturn:
-    """Raises: InvalidInput: no row can be used."""
+    """Raise InvalidInput: no row can be used."""
     raise InvalidInput(
         "there are no rows to use: the table is empty, or every row has a missing or infinite cell in a column that is "
         "used, as where a column has no values at all"
@@ -312,7 +313,7 @@ def refuse_none() -> NoReturn:
 
 
 def refuse_unfit(used: int, most_rows: int = CAP) -> None:
-    """Refusal by the validation pass of the number of rows that can be used (law 7).
+    """Refuse the number of usable rows, in the validation pass (law 7).
 
     Raises:
         InvalidInput: there are none, or more than ``most_rows``. No message says how many.
@@ -327,17 +328,17 @@ def refuse_unfit(used: int, most_rows: int = CAP) -> None:
 
 
 def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
-    """All usable rows (n, d) at once: for figures that are not private anyway."""
-    whole = [chunk[finite(chunk)] for chunk in chunks]
-    return np.concatenate([np.empty((0, dimension)), *whole])
+    """Return all usable rows (n, d) at once: for figures that are not private anyway."""
+    usable_rows = [chunk[finite(chunk)] for chunk in chunks]
+    return np.concatenate([np.empty((0, dimension)), *usable_rows])
 
 
 def piece_rows(dimension: int) -> int:
-    """How many rows of this dimension to convert at once: 8 MB."""
+    """Return how many rows of this dimension to convert at once: 8 MB."""
     return max(1024, min(65_536, 2**20 // dimension))
 
 
 def refuse_too_many(rows: int) -> None:
-    """Raises: InvalidInput beyond the number of rows for which sums cannot overflow."""
+    """Raise InvalidInput beyond the number of rows for which sums cannot overflow."""
     if rows > CAP:
         raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")

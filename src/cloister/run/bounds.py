@@ -13,8 +13,8 @@ from cloister.core.errors import InvalidInput, cause, nearest
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed, parsed_toml
 from cloister.rows.columns import TOLD
+from cloister.rows.keywords import HALF
 from cloister.rows.selection import SHOWN, Selection
-from cloister.rows.words import HALF
 
 HELP = (
     "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or "

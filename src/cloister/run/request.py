@@ -27,8 +27,8 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.core.wrappers import ColumnNames
+from cloister.rows.keywords import Texts, column_names, described
 from cloister.rows.selection import Selection
-from cloister.rows.words import Texts, described, names_of
 from cloister.run.bounds import domain_for
 from cloister.run.layers import levels
 from cloister.run.layers.histograms import SHARE
@@ -95,7 +95,7 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
-    describe: Sequence[str] = attrs.field(default=(), converter=names_of)
+    describe: Sequence[str] = attrs.field(default=(), converter=column_names)
     describe_words: str | None = None
     most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
@@ -145,7 +145,7 @@ class PreparedRun:
     def names(self) -> ColumnNames:
         """Names of the rows' columns, as the layers take them."""
         words = "".join(texts.column for texts in self.table.texts)
-        return ColumnNames(self.table.wordless.features, self.table.recorded(), words)
+        return ColumnNames(self.table.without_keywords.features, self.table.recorded(), words)
 
     @property
     def levels(self) -> Sequence[levels.Level]:
@@ -277,7 +277,7 @@ def prepare(
     Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
     _check_whole_numbers(request)
-    table = chosen_columns or Selection(tuple(columns)).describing(request.described)
+    table = chosen_columns or Selection(tuple(columns)).with_described(request.described)
     request, stack = Stack.read(request, table)
     request, composed = asked_for(request)
     if not composed.private and not request.not_private:

@@ -25,7 +25,7 @@ from cloister.metrics import labels
 from cloister.plugins.methods.worded import GROUPS, Worded, WordsOfGroups
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian
-from cloister.rows.words import HALF, WHOLE, Texts, code_of, slot_of
+from cloister.rows.keywords import HALF, WHOLE, Texts, code_of, slot_of
 from cloister.run.fit import fit, source
 from cloister.run.layers.keywords import words_of
 from cloister.run.request import Request, prepare

@@ -164,7 +164,7 @@ def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: 
     ):
         with SqlTable(view, Reading(columns=columns, missing="drop", **options)) as table:
             table.check()
-            assert table._known.rows == usable, columns
+            assert table._all_facts.rows == usable, columns
 
 
 MISSING, NONE = "some cells are missing or infinite", "there are no rows to use"

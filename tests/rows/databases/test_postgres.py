@@ -237,7 +237,7 @@ def test_cells_beyond_doubles_are_not_finite_and_all_others_are_numbers(postgres
     table = postgres.backend.table("hostile")
     for passes in ("query", "stream"):
         with SqlTable(table, Reading(columns="*", missing="drop", passes=passes)) as population:
-            assert len(population.table()) == population._known.rows == len(finite)
+            assert len(population.table()) == population._all_facts.rows == len(finite)
             assert sorted(population.table().tolist()) == sorted(finite)
     with SqlTable(table, Reading(columns="*")) as population, pytest.raises(InvalidInput, match="missing or infinite"):
         population.check()
@@ -285,7 +285,7 @@ def test_what_only_looks_like_a_number_is_refused_by_its_type(postgres: Postgres
     table = table_of(postgres.backend, "odd", "here")
     with pytest.raises(InvalidInput, match="column 'odd' does not hold numbers but is of another type"):
         SqlTable(table, Reading(columns=["x", "odd"]))
-    with pytest.raises(InvalidInput, match="a user is named by a whole number"):
+    with pytest.raises(InvalidInput, match="neither texts nor whole numbers"):
         SqlTable(table, Reading(columns=["x"], user_column="odd"))
     with SqlTable(table, Reading(columns="*")) as population:
         assert population.table().tolist() == [[0.5]]

@@ -103,7 +103,7 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
             population.check()
             population.keep(3, KEY)
             found += [in_square(population) for _ in range(2)]
-            assert population._known.rows == len(files.table())
+            assert population._all_facts.rows == len(files.table())
             copy = population._usable.table
             population.close()
             found.append(in_square(population))
@@ -181,6 +181,6 @@ ODD_NAMES = [
 def test_what_may_name_two_people_is_refused(engine: TestEngine, cells: pa.Array) -> None:
     table = engine.put("names", pa.table({"x": [math.nan, 1.0], "who": cells}))
     for act in (SqlTable.check, lambda population: population.keep(1, KEY)):
-        refused = pytest.raises(InvalidInput, match="a user is named by a whole number")
+        refused = pytest.raises(InvalidInput, match="neither texts nor whole numbers")
         with refused, SqlTable(table, Reading(columns=["x"], missing="drop", user_column="who")) as population:
             act(population)

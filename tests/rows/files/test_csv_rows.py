@@ -20,8 +20,8 @@ from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.files import Files
 from cloister.rows.files import arrow
 from cloister.rows.files.csv_rows import LONGEST
+from cloister.rows.keywords import Texts
 from cloister.rows.options import Reading
-from cloister.rows.words import Texts
 
 Rows = list[tuple[float | None, str]]
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from cloister.core.errors import InvalidInput
 from cloister.rows.workers import machine
-from cloister.rows.workers.machine import Threads, _blas, allowed
+from cloister.rows.workers.machine import Threads, _blas, default_threads
 
 
 @pytest.mark.parametrize("many", [1, 2, 7, None])
@@ -83,7 +83,7 @@ def test_by_default_there_is_a_thread_per_core_or_as_many_as_openmp_may_take(mon
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
         if said is not None:
             monkeypatch.setenv("OMP_NUM_THREADS", said)
-        assert allowed() == Threads().count == many, said
+        assert default_threads() == Threads().count == many, said
 
 
 def test_cores_are_those_that_this_process_is_bound_to(monkeypatch: pytest.MonkeyPatch) -> None:

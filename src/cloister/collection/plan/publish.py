@@ -35,7 +35,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.reports import facts_of
 from cloister.core.reproducible_math import figure
 from cloister.core.trust import Shuffled
-from cloister.rows.columns import named
+from cloister.rows.columns import select_by_name
 from cloister.rows.options import Reading
 from cloister.rows.selection import Selection
 from cloister.run.bounds import named_in
@@ -333,7 +333,7 @@ def _selected(
     if columns is not None and (not columns or not all(columns) or len(set(columns)) != len(columns)):
         raise InvalidInput("columns must have names, and different ones")
     reading = Reading(columns=columns, categories=categories, bounded=named_in(request.bounds), described=told)
-    found = None if dimension is not None else named(reading)
+    found = None if dimension is not None else select_by_name(reading)
     if found is not None:
         return found
     if dimension is None or columns is not None or categories:
@@ -343,7 +343,7 @@ def _selected(
         )
     if not 1 <= dimension <= MAX_DIMENSIONS:
         raise InvalidInput(f"the dimension is {dimension}: give a number of columns from 1 to {MAX_DIMENSIONS:,}")
-    return Selection(tuple(str(i) for i in range(dimension))).describing(told)
+    return Selection(tuple(str(i) for i in range(dimension))).with_described(told)
 
 
 def _as_read(made: CollectionPlan, choice: MethodSelection | None) -> CollectionPlan:

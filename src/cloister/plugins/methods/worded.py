@@ -2,7 +2,7 @@
 
 1. The method in the slot clusters the rows by all but their words, with the rest of the budget.
 2. One question: a row is in one bucket of each of m levels, that of its group (its nearest centre) and of the word in
-   its slot (``rows.words``), or in none. There are 38^10 words, and no list of them is needed: it is released which
+   its slot (``rows.keywords``), or in none. There are 38^10 words, and no list of them is needed: it is released which
    counts exceed a threshold, with these counts. A released bucket says itself which word it is.
 
 Guarantee (Central; add-or-remove one row): the measures of the oracles in the slots, composed by the accountant. A row
@@ -40,7 +40,7 @@ from cloister.core.trust import T
 from cloister.core.types import Ints
 from cloister.core.wrappers import ColumnNames
 from cloister.plugins.methods.grouping import Frame
-from cloister.rows.words import HALF, WHOLE, word_of
+from cloister.rows.keywords import HALF, WHOLE, word_of
 
 GROUPS = 2**62 // WHOLE
 """Most groups: buckets of a level are numbered below 2^62."""

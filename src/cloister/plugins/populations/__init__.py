@@ -1,1 +1,1 @@
-"""Populations: where the rows are."""
+"""Populations: the holders of rows."""

@@ -1,4 +1,4 @@
-"""Rows in memory."""
+"""Population of rows in memory."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from cloister.rows.options import Missing, Reading
 from cloister.rows.reading import (
     Chunk,
     TableRows,
-    as_first,
-    fit,
+    check_dimension,
+    checked_first,
     reading_fingerprints,
-    refuse_all,
+    refuse_before_keep,
     refuse_missing,
     refuse_too_many,
     refuse_unfit,
@@ -58,9 +58,9 @@ class _Chunk:
     """Rows that are encoded at once.
 
     Args:
-        start: position of its first row in the table, and of the first that can be used in the lattice.
-        rows: how many rows of the table it covers.
-        used: positions in the chunk of those that can be used; None if all can.
+        start: position of the first row in the table, and of the first usable one in the lattice.
+        rows: number of rows of the table.
+        used: positions in the chunk of usable rows; None if all are.
     """
 
     start: int
@@ -75,25 +75,26 @@ class _Chunk:
     def with_unused(self, points: Ints) -> tuple[Ints, _Chunk, Bools | None]:
         """Return the points of all rows, the chunk with all of them, and which of them are in no bucket.
 
-        Args: points (m, d), of the rows that can be used.
+        Args:
+            points: (m, d), of the usable rows.
         """
         if self.used is None:
             return points, self, None
-        every, nowhere = np.zeros((self.rows, points.shape[1]), np.int64), np.ones(self.rows, bool)
-        every[self.used], nowhere[self.used] = points, False
-        return every, attrs.evolve(self, used=None), nowhere
+        all_points, nowhere = np.zeros((self.rows, points.shape[1]), np.int64), np.ones(self.rows, bool)
+        all_points[self.used], nowhere[self.used] = points, False
+        return all_points, attrs.evolve(self, used=None), nowhere
 
     @property
     def lattice(self) -> slice:
-        """Where those that can be used are in the lattice."""
+        """Place of the usable rows in the lattice."""
         return slice(self.start, self.start + (self.rows if self.used is None else len(self.used)))
 
 
 class Arrays(TableRows):
-    """A curator's or a simulator's rows, put on the lattice once and kept there (int32, half of float64's size).
+    """Rows of a curator or a simulator, put on the lattice once and kept there (int32, half of float64's size).
 
     Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
-    that looks at each row alone; whether ``check`` lets them pass is said by ``missing``. User i is the row's position
+    that looks at each row alone; whether ``check`` accepts them follows from ``missing``. User i is the row's position
     plus ``first``. Numbers are integers, floats, booleans and decimals.
 
     Args:
@@ -109,8 +110,8 @@ class Arrays(TableRows):
     ``keep`` comes before ``gather``.
 
     Raises:
-        UnknownName, InvalidInput: these are no rows of numbers, there is no such column, or not all hold numbers and
-            none was chosen.
+        UnknownName: there is no such column.
+        InvalidInput: these are no rows of numbers, or not all columns hold numbers and none was chosen.
     """
 
     def __init__(
@@ -125,36 +126,36 @@ class Arrays(TableRows):
         self._owners: Owners | None = None
         self._kept: Bools | None = None
         super().__init__(select(self._table.known, reading, everything=True), reading)
-        self._first = as_first(first)
+        self._first = checked_first(first)
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
 
     def check(self, most_rows: int = CAP) -> None:
-        """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
+        """Make the validation pass, for the data holder's eyes: rows outside the bounds are fine.
 
         Args:
-            most_rows: how many rows can be used at most, for one of several parties.
+            most_rows: most usable rows, for one of several parties.
 
         Raises:
             InvalidInput: there are no rows, too many, or missing or infinite cells that were not to be dropped.
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            refuse_unfit(self._counted(self.missing), most_rows)
+            refuse_unfit(self._count_rows(self.missing), most_rows)
             return
-        self._owners = self._owned()
+        self._owners = self._read_owners()
         if self.missing == "refuse" and self._owners.rows < self._table.length:
             refuse_missing()
         refuse_unfit(self._owners.rows, most_rows)
 
-    def keep(self, most: int, rng: PublicRng) -> None:
+    def keep(self, max_rows: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on."""
-        owners = self._owned() if self._owners is None else self._owners
-        self._kept, self._domain, self._owners = owners.kept(most, rng), None, None
+        owners = self._read_owners() if self._owners is None else self._owners
+        self._kept, self._domain, self._owners = owners.kept(max_rows, rng), None, None
 
-    def _owned(self) -> Owners:
-        """Whose the usable rows are."""
+    def _read_owners(self) -> Owners:
+        """Return the owners of the usable rows."""
         usable = np.concatenate([np.empty(0, bool), *(finite(chunk) for chunk in self._chunks())])
         column = self._reading.user_column
         named = [listed(self._reading.users)] if column is None else self._table.names(column)
@@ -164,8 +165,8 @@ class Arrays(TableRows):
         return owners.counted(usable)
 
     def users_of_rows(self) -> Ints | None:
-        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
-        owners = self._owned() if self.has_users else None
+        """Return the number (n,) of each usable row's user, for their holder; None if rows name none. NOT private."""
+        owners = self._read_owners() if self.has_users else None
         return None if owners is None else owners.of[owners.of >= 0].astype(np.int64)
 
     @property
@@ -178,10 +179,10 @@ class Arrays(TableRows):
 
     @property
     def people(self) -> int:
-        """How many rows there are, those that cannot be used too."""
+        """Number of rows, also those that cannot be used."""
         return self._table.length
 
-    def _counted(self, missing: Missing) -> int:
+    def _count_rows(self, missing: Missing) -> int:
         chosen = self.selection.needed(None)
         return sum(self._over_chunks(lambda start: usable([self._chunk(start, chosen)], missing)))
 
@@ -194,12 +195,14 @@ class Arrays(TableRows):
             yield Chunk(0, np.empty((0, self.dimension)))
 
     def features(self) -> Floats:
-        """All rows (n, d) as they would be clustered, those that cannot be used too, for the data holder. NOT
-        private."""
+        """Return all rows (n, d) as they would be clustered, also those that cannot be used, for their holder.
+
+        NOT private.
+        """
         return np.concatenate([np.empty((0, self.dimension)), *(chunk.copy() for chunk in self._chunks())])
 
     def fingerprints(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again: ``core.record``."""
+        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``)."""
         pieces = self._chunks(max(256, min(16_384, 131_072 // self.dimension)))  # as runs that go on marked them
         columns = (np.ascontiguousarray(piece.T) for piece in pieces)
         return {
@@ -211,33 +214,33 @@ class Arrays(TableRows):
     def _user_fingerprints(self, key: bytes) -> dict[str, bytes]:
         if not self.has_users:
             return {}
-        owners = self._owned()
+        owners = self._read_owners()
         return {"the users": fingerprint(key, [owners.names.view(np.uint8), owners.of])}
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        refuse_all(self.has_users and self._kept is None)
+        refuse_before_keep(self.has_users and self._kept is None)
         keep_memory()
         self._snap(round.domain)
         lattice, everybody = self._lattice, everybody_reports(round)
 
         def encoded(part: _Chunk) -> tuple[Any, ...]:
-            some, nowhere = lattice[part.lattice].astype(np.int64), None
+            points, nowhere = lattice[part.lattice].astype(np.int64), None
             if everybody:
-                some, part, nowhere = part.with_unused(some)
-            return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start), nowhere)
+                points, part, nowhere = part.with_unused(points)
+            return summarise_lattice(round, points, part.users(self._first), rng.child("chunk", part.start), nowhere)
 
         return map_merge(self._parts, encoded, merge_summaries, self._run)
 
     def _run(self, fn: Callable[[_Chunk], tuple[Any, ...]], parts: Iterable[_Chunk]) -> Iterator[tuple[Any, ...]]:
         for part, summary in zip(self._parts, self._threads.run(fn, parts), strict=True):
-            self._tell(part.rows)
+            self._report(part.rows)
             yield summary
 
     def _snap(self, domain: Lattice) -> None:
         """Put the rows on this domain's lattice, unless they are there."""
         if self._domain == domain:
             return
-        fit(domain, self.columns)
+        check_dimension(domain, self.columns)
         refuse_too_many(self._table.length)
         self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
         width, chosen = domain.snap(np.empty((0, self.dimension))).shape[1], self.selection.needed(domain)
@@ -245,10 +248,10 @@ class Arrays(TableRows):
 
         def snapped(start: int) -> _Chunk:
             chunk = self._chunk(start, chosen)
-            whole = finite(chunk)
+            usable = finite(chunk)
             if self._kept is not None:
-                whole &= self._kept[start : start + len(chunk)]
-            used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
+                usable &= self._kept[start : start + len(chunk)]
+            used = None if usable.all() else np.flatnonzero(usable).astype(np.uint16)
             part = _Chunk(start, len(chunk), used)
             points = domain.snap(chunk if used is None else chunk[used])
             # before it is put in another order, which takes half the time
@@ -259,15 +262,15 @@ class Arrays(TableRows):
         self._lattice, self._domain = lattice, domain
 
     def _over_chunks(self, fn: Callable[[int], V]) -> Iterator[V]:
-        """What is made of each chunk, in order. Args: fn (of the position of its first row)."""
+        """Yield what is made of each chunk, in order. Args: fn (of the position of its first row)."""
         return self._threads.run(fn, range(0, self._table.length, chunk_rows(self.dimension)))
 
     def _chunk(self, start: int, chosen: Selection) -> Floats:
-        """The rows of the chunk that begins here."""
+        """Return the rows of the chunk that begins here."""
         size = chunk_rows(self.dimension)
         return next(regroup(self._table.pieces(chosen, slice(start, start + size)), self.dimension, size))
 
     def _chunks(self, size: int = 0) -> Iterator[Floats]:
-        """All rows, so many at a time (0: a chunk)."""
+        """Yield all rows, so many at a time (0: a chunk)."""
         pieces = self._table.pieces(self.selection, slice(None))
         return regroup(pieces, self.dimension, size or chunk_rows(self.dimension))

@@ -1,4 +1,4 @@
-"""Rows in files, read a chunk at a time in every round, in this process or in many."""
+"""Population of rows in files, read a chunk at a time in every round, by this process or by many."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from cloister.rows.reading import (
     Chunk,
     Place,
     TableRows,
-    as_first,
-    fit,
+    check_dimension,
+    checked_first,
     reading_fingerprints,
-    refuse_all,
+    refuse_before_keep,
     refuse_too_many,
     refuse_unfit,
 )
@@ -45,34 +45,34 @@ V = TypeVar("V")
 
 
 class Files(TableRows):
-    """A curator's rows in files, read once per round, a chunk at a time: memory does not grow with the files.
+    """Rows of a curator in files, read once per round, a chunk at a time: memory does not grow with the files.
 
     Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
-    that looks at each row alone; whether ``check`` lets them pass is said by ``missing``. User i is the row's position,
-    over the files in their order, plus ``first``. Numbers are integers, floats, booleans and decimals; the same numbers
-    give the same answers whatever file they are in.
+    that looks at each row alone; whether ``check`` accepts them follows from ``missing``. User i is the row's
+    position, over the files in their order, plus ``first``. Numbers are integers, floats, booleans and decimals; the
+    same numbers give the same answers whatever file they are in.
 
     A pass is spread over threads, or by an engine over processes: a part is a file, or about a million rows of a
-    Parquet file with several row groups. Parts are the same whoever works on them, and their exact summaries are merged
-    here as they come, so the answer is the same too. Where there are fewer parts than threads, several work on one
-    part's chunks while it is read. One file that cannot be read, or that is not what it was when this object was made,
-    fails the whole pass.
+    Parquet file with several row groups. Parts are the same whoever works on them, and their exact summaries are
+    merged here as they come, so the answer is the same too. Where there are fewer parts than threads, several threads
+    work on one part's chunks while it is read. One file that cannot be read, or that changed since this object was
+    made, fails the whole pass.
 
     Args:
-        paths: a file, a glob pattern (sorted), or several of them, in a format of ``rows.files.sources`` (of an NPZ the
-            array 'X' or the only two-dimensional one).
+        paths: a file, a glob pattern (sorted), or several of them, in a format of ``rows.files.sources`` (of an NPZ
+            the array 'X' or the only two-dimensional one).
         reading: ``columns`` are names or patterns, in this order. Files that name their columns use those alone, or
-            else those that ``bounded`` and ``categories`` name: ``rows.columns`` has the rule. Columns of NPY and NPZ
-            are called '0', '1', ...; by default all are used. CSV's names of users are text. Where workers read rows,
-            ``progress`` hears of them part by part.
+            else those that ``bounded`` and ``categories`` name (``rows.columns``). Columns of NPY and NPZ are called
+            '0', '1', ...; by default all are used. CSV's names of users are text. Where workers read rows,
+            ``progress`` is called part by part.
         first: number of the first user.
         engine: one that is shared and that somebody else closes, in place of the reading's.
 
     Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
 
     Raises:
-        UnknownName, InvalidInput: there is no such file, column or engine, it cannot be used, or nothing says which
-            columns to use; no message quotes a row.
+        UnknownName: there is no such file, column or engine.
+        InvalidInput: a file or column cannot be used, or nothing says which columns to use. No message quotes a row.
         MissingExtra: pyarrow or Dask is needed and not installed.
     """
 
@@ -84,7 +84,7 @@ class Files(TableRows):
         engine: Engine | None = None,
     ) -> None:
         reading = Reading() if reading is None else reading
-        self._first = as_first(first)
+        self._first = checked_first(first)
         name = "serial" if reading.engine is None else reading.engine
         self._engine = engine_of(name, reading.workers, reading.scheduler) if engine is None else engine
         self._mine, self.apart = engine is None, self._engine.apart
@@ -93,33 +93,33 @@ class Files(TableRows):
         self._threads = Threads(1 if self._engine.apart else reading.threads)
         self._owners: dict[Place, Owners] | None = None
         self._kept: dict[Place, NDArray[np.uint8]] = {}
-        found = listed(paths)
-        if (reading.delimiter, reading.encoding) != (None, None) and not any(is_csv(path) for path in found):
+        names = listed(paths)
+        if (reading.delimiter, reading.encoding) != (None, None) and not any(is_csv(path) for path in names):
             raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
         self._form = Form(
             "," if reading.delimiter is None else reading.delimiter,
             "utf-8" if reading.encoding is None else reading.encoding,
         )
-        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, self._form) for path in found]
+        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, self._form) for path in names]
         first_file = self._files[0]
         super().__init__(select(first_file.known, reading, everything=not first_file.by_name), reading)
         for file in self._files[1:]:
             file.match(self.selection, reading)
 
     def check(self, most_rows: int = CAP) -> None:
-        """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
+        """Make the validation pass, for the data holder's eyes: rows outside the bounds are fine.
 
         Args:
-            most_rows: how many rows can be used at most, for one of several parties.
+            most_rows: most usable rows, for one of several parties.
 
         Raises:
             InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells
                 that were not to be dropped.
         """
         if self._users is None:
-            used = self._counted(self.missing)
+            used = self._count_rows(self.missing)
         else:
-            self._owners = self._owned(self.missing)
+            self._owners = self._read_owners(self.missing)
             used = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(used, most_rows)
         refuse_too_many(self.rows)
@@ -130,12 +130,15 @@ class Files(TableRows):
 
     @property
     def people(self) -> int:
-        """How many rows there are, those that cannot be used too: counted unless the files say it, or ``check`` has."""
+        """Number of rows, also those that cannot be used: counted unless the files state it, or ``check`` has."""
         return sum(self._rows(file) for file in self._files)
 
     def fingerprints(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again (``core.record``), without reading them all: a file that
-        was copied has another time, one with as many other bytes in its middle and its old time passes."""
+        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``).
+
+        They do not read all rows: a copied file has another time; a file passes that has as many other bytes in its
+        middle and its old time.
+        """
         sizes, times = zip(*(file.facts for file in self._files), strict=True)
         return {
             "the number of files": fingerprint_of(key, [len(self._files)]),
@@ -153,33 +156,37 @@ class Files(TableRows):
             ),
         )
 
-    def keep(self, most: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on. It takes a pass over the rows unless ``check`` has."""
-        owners = self._owned("drop") if self._owners is None else self._owners
+    def keep(self, max_rows: int, rng: PublicRng) -> None:
+        """Read at most so many rows of each user from now on: takes a pass over the rows unless ``check`` made it."""
+        owners = self._read_owners("drop") if self._owners is None else self._owners
         places = sorted(owners)
-        kept = Owners.joined([owners[place] for place in places]).kept(most, rng)
+        kept_rows = Owners.joined([owners[place] for place in places]).kept(max_rows, rng)
         ends = np.cumsum([len(owners[place].of) for place in places])
-        self._kept = {p: np.packbits(rows) for p, rows in zip(places, np.split(kept, ends[:-1]), strict=True)}
+        self._kept = {p: np.packbits(rows) for p, rows in zip(places, np.split(kept_rows, ends[:-1]), strict=True)}
         self._owners = None
 
     def users_of_rows(self) -> Ints | None:
-        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
+        """Return the number (n,) of each usable row's user, for their holder; None if rows name none. NOT private."""
         if not self.has_users:
             return None
-        owners = self._owned("drop") if self._owners is None else self._owners
+        owners = self._read_owners("drop") if self._owners is None else self._owners
         of = Owners.joined([owners[place] for place in sorted(owners)]).of
         return of[of >= 0].astype(np.int64)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Raises: InvalidInput if a file cannot be read to its end or is not what it was, or rows are of users and
-        ``keep`` has not said how many of each are read."""
-        refuse_all(self.has_users and not self._kept)
-        fit(round.domain, self.columns)
-        summary = partial(Chunk.summary, round=round, rng=rng, first=self._first)
-        return self._passed(summary, merge_summaries, self._parts(numbered=True), self.selection.needed(round.domain))
+        """Return the merged summaries of all parts.
 
-    def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
-        return self._passed(fn, merge, self._parts(numbered=False), self.selection)
+        Raises:
+            InvalidInput: a file cannot be read to its end, or has changed.
+            Refused: rows are of users, and ``keep`` has not been called.
+        """
+        refuse_before_keep(self.has_users and not self._kept)
+        check_dimension(round.domain, self.columns)
+        summary = partial(Chunk.summary, round=round, rng=rng, first=self._first)
+        return self._run_pass(summary, merge_summaries, self._parts(numbered=True), self.selection.needed(round.domain))
+
+    def aggregate(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
+        return self._run_pass(fn, merge, self._parts(numbered=False), self.selection)
 
     def chunks(self) -> Generator[Chunk]:
         for part in self._parts(numbered=True):
@@ -187,7 +194,7 @@ class Files(TableRows):
 
     @property
     def paths(self) -> list[str]:
-        """The files, in order."""
+        """Paths of the files, in order."""
         return [file.path for file in self._files]
 
     @property
@@ -196,94 +203,101 @@ class Files(TableRows):
 
     @property
     def rows(self) -> int:
-        """How many rows there are, as files say that do; -1 or less while nobody knows."""
+        """Number of rows, as files state it; negative while it is not known."""
         return sum(file.rows for file in self._files)
 
     def unchanged(self) -> None:
-        """Raises: InvalidInput unless every file is what it was."""
+        """Raise InvalidInput if a file has changed."""
         for file in self._files:
             file.unchanged()
 
-    def beside(self, kept: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
-        """All rows for their holder's own use, a bounded number at a time, with the cells of other columns as they are:
-        Arrow's arrays, or NumPy's.
+    def beside(self, extra: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
+        """Yield all rows for their holder's own use, a bounded number at a time, with the cells of other columns.
 
-        Raises: UnknownName, InvalidInput: there is no such column in some file.
+        Those are as they are: arrays of Arrow, or of NumPy.
+
+        Args:
+            extra: names of the other columns.
+
+        Raises:
+            UnknownName: some file has no such column, or two.
         """
         for file in self._files:
             names = [column.name for column in file.known]
-            for name in kept:
+            for name in extra:
                 if names.count(name) != 1:
                     raise UnknownName("column", name, names)
         for file in self._files:
-            for features, cells in file.beside(self.selection, kept):
+            for features, cells in file.beside(self.selection, extra):
                 yield np.column_stack([np.asarray(feature, np.float64) for feature in features]), cells
 
     def close(self) -> None:
-        """End the workers of an engine that is not shared. They are started again when they are needed."""
+        """End the workers of an engine that is not shared; they start again when they are needed."""
         if self._mine:
             self._engine.close()
 
-    def _counted(self, missing: Missing) -> int:
-        whole = partial(Chunk.usable, missing=missing)
+    def _count_rows(self, missing: Missing) -> int:
+        count = partial(Chunk.usable, missing=missing)
         add: Callable[[int, int], int] = operator.add
-        return self._passed(whole, add, self._parts(numbered=False), self.selection.needed(None), silent=True)
+        return self._run_pass(count, add, self._parts(numbered=False), self.selection.needed(None), silent=True)
 
-    def _owned(self, missing: Missing) -> dict[Place, Owners]:
+    def _read_owners(self, missing: Missing) -> dict[Place, Owners]:
         read = partial(owned, chosen=self.selection, users=self._users or "", missing=missing)
         add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
-        return self._over_all(list(self._parts(numbered=False)), read, add)
+        return self._run_parts(list(self._parts(numbered=False)), read, add)
 
-    def _passed(
+    def _run_pass(
         self,
         fn: Callable[[Chunk], V],
         merge: Callable[[V, V], V],
-        given: Iterable[Part],
+        divided: Iterable[Part],
         chosen: Selection,
         silent: bool = False,
     ) -> V:
-        """One pass that is told of: by the chunks of the only part here, or by the parts that are done."""
-        parts, progress = list(given), None if silent else self._reading.progress
+        """Make one pass that reports progress: by chunks of the only part here, or by parts that are done."""
+        parts, progress = list(divided), None if silent else self._reading.progress
         here = len(parts) == 1 and not self._engine.apart
         threads = Threads(max(1, self._threads.count // len(parts)))
         over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=progress if here else None, threads=threads)
-        return self._over_all(parts, over, merge, None if here else progress)
+        return self._run_parts(parts, over, merge, None if here else progress)
 
-    def _over_all(
+    def _run_parts(
         self,
         parts: list[Part],
         fn: Callable[[Part], Done[V]],
         merge: Callable[[V, V], V],
-        told: Progress | None = None,
+        progress: Progress | None = None,
     ) -> V:
-        """The merged values of all parts."""
+        """Return the merged values of all parts."""
         add = partial(joined, merge=merge)
-        total: Done[V] = map_merge(parts, fn, add, partial(self._run, told=told))
+        total: Done[V] = map_merge(parts, fn, add, partial(self._run, progress=progress))
         self.unchanged()  # one that was read long ago may have changed since
         return total.value
 
-    def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part], told: Progress | None) -> Iterator[Done[V]]:
+    def _run(
+        self, fn: Callable[[Part], Done[V]], parts: Iterable[Part], progress: Progress | None
+    ) -> Iterator[Done[V]]:
         run = self._engine.run if self._engine.apart else self._threads.run
         for done in run(fn, parts):
             if self._engine.apart:
                 self._files[done.number].learn(done.rows, done.only)
-            if told is not None:
-                told(done.rows)
+            if progress is not None:
+                progress(done.rows)
             yield done
 
     def _parts(self, numbered: bool) -> Iterator[Part]:
-        """Parts that the files are divided into; at least one part.
+        """Yield the parts that the files are divided into; at least one.
 
         Args:
-            numbered: whether users need their numbers. Files of a format that does not say how many rows it has are
+            numbered: whether users need their numbers. Files of a format that does not state its number of rows are
                 then counted first, unless they have been read before.
         """
         start = 0
         for number, file in enumerate(self._files):
-            for only, before in file.stretches():
-                part = Part(number, file, only, start + before)
+            for only, offset in file.stretches():
+                part = Part(number, file, only, start + offset)
                 yield attrs.evolve(part, kept=self._kept.get(part.place)) if numbered else part
-                refuse_too_many(start + before)
+                refuse_too_many(start + offset)
             if numbered:
                 start += self._rows(file)
 

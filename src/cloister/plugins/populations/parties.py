@@ -1,8 +1,7 @@
-"""Organisations that pool masked sums, all in one process: for tests, simulations, and one organisation's own
-departments.
+"""Population of organisations that pool masked sums, all in one process.
 
-The masks, messages, refusals and noise are those of the protocol between machines; only the wire is missing. Whoever
-runs this can see all rows, and a result says so.
+It is for tests, simulations, and one organisation's own departments. The masks, messages, refusals and noise are those
+of the protocol between machines; only the wire is missing. Whoever runs this can see all rows, and a result says so.
 """
 
 from __future__ import annotations
@@ -30,18 +29,19 @@ from cloister.rows.selection import Selection
 
 @final
 class Parties:
-    """A population of trust Aggregated, made of others.
+    """Population of trust Aggregated, made of others.
 
     Args:
-        members: each party's rows: populations with the same columns; two or more, by name if it matters.
+        members: each party's rows: populations with the same columns; two or more, by name if names matter.
         masks: 'shared' (a secret among the parties, as in the paper) or 'pairwise' (also keys of every pair).
 
     Attributes:
         columns: as the first party calls them.
-        coordinator, parties: the state machines, for tests and benchmarks.
+        coordinator: its state machine, for tests and benchmarks.
+        parties: their state machines.
 
     Raises:
-        InvalidInput: fewer than two parties, other columns at some, or the same rows at two.
+        InvalidInput: there are fewer than two parties, some have other columns, or two have the same rows.
     """
 
     trust = Aggregated
@@ -62,14 +62,14 @@ class Parties:
         self.selection: Selection | None = getattr(self._members[0], "selection", None)
         self.missing: str = getattr(self._members[0], "missing", "refuse")
         private = [new_private_key() if masks == "pairwise" else None for _ in named]
-        secret, own = new_secret() if masks == "shared" else None, new_private_key()
+        secret, coordinator_key = new_secret() if masks == "shared" else None, new_private_key()
         agreement = Agreement(
             "one process",
             tuple(Member(n, b"" if p is None else public_key(p)) for n, p in zip(named, private, strict=True)),
             masks,
-            public_key(own),
+            public_key(coordinator_key),
         )
-        self.coordinator = Coordinator(agreement, private=own)
+        self.coordinator = Coordinator(agreement, private=coordinator_key)
         self.parties = [Party(agreement, n, secret=secret, private=p) for n, p in zip(named, private, strict=True)]
         for party in self.parties:
             self.coordinator.receive(party.name, party.hello())
@@ -83,24 +83,24 @@ class Parties:
         return len(self.columns)
 
     def check(self, most_rows: int = CAP) -> None:
-        """Every party's own validation pass.
+        """Make every party's own validation pass.
 
         Args:
-            most_rows: how many rows one party may have.
+            most_rows: most rows of one party.
 
         Raises:
-            InvalidInput: as that party's population says.
+            InvalidInput: as that party's population.
         """
         for member in self._members:
             member.check(most_rows)
 
     def fingerprints(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again: every party's, by her name (``core.record``)."""
+        """Return the fingerprints of every party's rows (``core.fingerprints``), by her name."""
         members = zip(self.parties, self._members, strict=True)
         return {
-            f"{what} ({party.name})": found
+            f"{name} ({party.name})": value
             for party, member in members
-            for what, found in fingerprinter(member)(subkey(key, party.name)).items()
+            for name, value in fingerprinter(member)(subkey(key, party.name)).items()
         }
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
@@ -108,8 +108,8 @@ class Parties:
         shape, digest = round_shape(round, parties), round.digest()
         self.coordinator.expect(shape, lambda: coordinator_noise(round, parties, rng))
         for i, (party, member) in enumerate(zip(self.parties, self._members, strict=True)):
-            own = party_words(round, member.gather(round, rng.child("party", i)), i, parties, rng)
-            self.coordinator.receive(party.name, party.vector(number, digest, shape, partial(_same, own)))
+            words = party_words(round, member.gather(round, rng.child("party", i)), i, parties, rng)
+            self.coordinator.receive(party.name, party.vector(number, digest, shape, partial(_same, words)))
         answer = self.coordinator.outcome(Due(number))
         assert answer is not None
         sums = [party.answer(answer, number, shape) for party in self.parties]
@@ -117,18 +117,20 @@ class Parties:
 
 
 def _refuse_the_same(named: Mapping[str, Any]) -> None:
-    """Raises: InvalidInput: two parties have one object for their rows, or one file, array or table. Copies pass: only
-    the cells would tell."""
-    seen = dict[Hashable, str]()
+    """Raise InvalidInput if two parties have one object for their rows, or one file, array or table.
+
+    Copies pass: only the cells would tell.
+    """
+    owners = dict[Hashable, str]()
     for name, member in named.items():
         for origin in {("the object", id(member)), *getattr(member, "origins", ())}:
-            if origin in seen:
+            if origin in owners:
                 raise InvalidInput(
-                    f"'{name}' has the same rows as '{seen[origin]}' (one file, table or object): they would count "
+                    f"'{name}' has the same rows as '{owners[origin]}' (one file, table or object): they would count "
                     f"twice; give each party its own"
                 )
-            seen[origin] = name
+            owners[origin] = name
 
 
-def _same(own: tuple[Ids, ...]) -> tuple[Ids, ...]:
-    return own
+def _same(words: tuple[Ids, ...]) -> tuple[Ids, ...]:
+    return words

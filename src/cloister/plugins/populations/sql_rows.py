@@ -1,5 +1,7 @@
-"""Which rows of a table in a database are read: their snapshot, those that can be used, those of a user that are kept,
-and the facts by which they are known again."""
+"""Rows of a database's table that rounds read.
+
+They are a snapshot; of its usable rows those of a user that are kept; and the facts by which they are recognised.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,11 @@ from cloister.rows.selection import Selection
 from cloister.rows.users import NO_NAME
 
 MARK = "mark"
-"""The column of rows' hashes."""
+"""Column of rows' hashes."""
 
 
 class SqlRows(TableRows):
-    """The rows that rounds see, as expressions of Ibis. What is asked of them, and how they come, is ``SqlTable``'s.
+    """Base of ``SqlTable``: the rows that rounds read, as expressions of Ibis.
 
     Args:
         table: of Ibis, or an expression that is one.
@@ -71,7 +73,7 @@ class SqlRows(TableRows):
         self._seen: Seen | None = None
         self._everybody: Seen | None = None
         self._count: int | None = None
-        self._narrowed: Seen | None = None
+        self._kept_facts: Seen | None = None
         self._described = {ENGINE: [database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
                 f"{name} {table.schema()[name]}" for name in (*selection.used, *([users] if users else []))
@@ -83,42 +85,47 @@ class SqlRows(TableRows):
         return frozenset([self._origin])
 
     @property
-    def _here(self) -> bool:
+    def _watched_here(self) -> bool:
         """Whether rows are counted and watched by this process, not by the engine."""
         return False
 
-    def _counted(self) -> tuple[int, Seen]:
-        """How many rows there are, and what is seen of those that can be used."""
-        return self._figured()
+    def _count_rows(self) -> tuple[int, Seen]:
+        """Return the number of rows, and the facts of the usable ones."""
+        return self._engine_facts()
 
     @property
     def people(self) -> int:
-        """How many rows there are, those that cannot be used too."""
+        """Number of rows, also those that cannot be used."""
         if self._count is None:
-            self._count, self._seen = self._counted()
+            self._count, self._seen = self._count_rows()
         return self._count
 
     @property
-    def _known(self) -> Seen:
-        """Facts of all rows that can be used."""
+    def _all_facts(self) -> Seen:
+        """Facts of all usable rows."""
         if self._seen is None:
-            self._count, self._seen = self._counted()
+            self._count, self._seen = self._count_rows()
         return self._seen
 
-    def keep(self, most: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on: ``rows.databases.users`` chooses them, once if the engine
-        can keep a copy, in every round anew if it cannot.
+    def keep(self, max_rows: int, rng: PublicRng) -> None:
+        """Read at most so many rows of each user from now on.
 
-        Raises: InvalidInput: the engine fails, it has no hash, or the rows are not what they were.
+        ``rows.databases.users`` chooses them, once if the engine can keep a copy, anew in every round if it cannot.
+
+        Raises:
+            InvalidInput: the engine fails, it has no hash, or the rows have changed.
         """
-        _, _, self._limit = self._known, self._begun(), (most, rng.key)
+        _, _, self._limit = self._all_facts, self._snapshot(), (max_rows, rng.key)
         self._choose()
         if self._copy is None and self._told is not None:
             self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
 
     def number_by_name(self) -> None:
-        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails. Of rows that cannot be
-        used, too, where all report."""
+        """Check that every row names another user; where all report, also rows that cannot be used.
+
+        Raises:
+            InvalidInput: rows name no users, two rows name one, or the engine fails.
+        """
         if self._users is None:
             raise InvalidInput(UNNUMBERED)
         if self._numbered:
@@ -126,29 +133,28 @@ class SqlRows(TableRows):
         rows = self._numberable
         names = told_apart(rows[USER], self._database.dialect).nunique()
         marks = {name: rows[name].sum() for name in self._marked}
-        found = self._figures(rows, names=names, named=rows[USER].count(), **marks)
-        if found["names"] != found["named"]:
+        figures = self._sums(rows, names=names, named=rows[USER].count(), **marks)
+        if figures["names"] != figures["named"]:
             raise InvalidInput(SEVERAL)
-        self._everybody = Seen(found["rows"], found.get(MARK))
+        self._everybody = Seen(figures["rows"], figures.get(MARK))
         self._numbered = True
 
     @property
     def _numberable(self) -> Any:
-        """The rows of rounds in which users have numbers: all that there are, with the column ``MARK`` where they are
-        watched, or those that are kept."""
+        """Rows of rounds in which users have numbers: kept ones, or all, with ``MARK`` where they are watched."""
         if self._limit is not None:
             return self._kept.table
-        rows = self._begun()
+        rows = self._snapshot()
         return rows.mutate(**self._hashed(rows, self._marked))
 
     @property
     def _usable(self) -> Stage:
-        """The rows that rounds read, with the column ``MARK`` where they are watched."""
+        """Rows that rounds read, with the column ``MARK`` where they are watched."""
         return self._kept if self._copy is None else attrs.evolve(self._named, table=self._copy)
 
     @property
     def _kept(self) -> Stage:
-        """The same, chosen anew, with the names of their users."""
+        """The same rows, chosen anew, with the names of their users."""
         named = self._named
         if self._limit is None:
             return named
@@ -157,52 +163,55 @@ class SqlRows(TableRows):
 
     @property
     def _named(self) -> Stage:
-        """All rows that can be used, with the names of their users."""
-        rows = self._begun()
+        """All usable rows, with the names of their users."""
+        rows = self._snapshot()
         stage = used(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
         table = stage.table.mutate(**self._hashed(stage.table, self._marked))
         return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
 
-    def _begun(self) -> Any:
-        """All rows as features, in their snapshot, of which those that are kept are chosen."""
+    def _snapshot(self) -> Any:
+        """Return all rows as features, in their snapshot; those that are kept are chosen from it."""
         if self._rows is None:
             self._rows = self._database.begin(self._given)
             if self._database.copies and self._seen is not None:
-                refuse_other(self._counted()[1], self._seen)
+                refuse_other(self._count_rows()[1], self._seen)
             if self._limit is not None:
                 self._choose()
         return self._rows
 
     def _chosen(self, table: Any) -> Any:
-        """Rows that can be used, with the column ``KEPT``."""
+        """Return usable rows with the column ``KEPT``."""
         assert self._limit is not None
         if not self._crowded:
             return all_kept(table)
         return chosen(table, self._features, *self._limit, self._database.dialect)
 
     def _choose(self) -> None:
-        """The rows that are kept from here on, in a copy that rounds read if the engine makes one: all that count are
-        in it, so that they are sorted once. All are kept, and none sorted, where no user has too many."""
+        """Choose the rows that are kept from here on, in a copy that rounds read if the engine makes one.
+
+        All that count are in the copy, so that they are sorted once. All are kept, and none sorted, where no user has
+        too many.
+        """
         assert self._limit is not None
-        self._copy, self._held, self._narrowed = None, None, None
+        self._copy, self._held, self._kept_facts = None, None, None
         self._numbered, self._crowded, dialect = False, True, self._database.dialect
         if dialect.hashed is None:
             raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
         rows, names = self._named.table, self._marked
         users = of_each(rows, names, dialect)
-        seen = self._figures(
+        counted = self._sums(
             users, used=users[ROWS].sum(), most=users[ROWS].max(), **{n: users[n].sum() for n in names}
         )
-        self._recognise(seen["used"], seen.get(MARK, 0), self._known)
-        self._crowded = seen["most"] > self._limit[0]
+        self._recognise(counted["used"], counted.get(MARK, 0), self._all_facts)
+        self._crowded = counted["most"] > self._limit[0]
         table = self._chosen(rows).select(*self._features, *names, KEPT)
         copy = self._database.kept(table)
         table = table if copy is None else copy
         marks = {name: table[name].sum() for name in names}
         marks |= {f"{KEPT}_{name}": table[name].sum(where=table[KEPT]) for name in names}
-        found = self._figures(table, **{KEPT: table[KEPT].sum()}, **marks)
-        self._recognise(found["rows"], found.get(MARK, 0), self._known)
-        self._narrowed = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
+        figures = self._sums(table, **{KEPT: table[KEPT].sum()}, **marks)
+        self._recognise(figures["rows"], figures.get(MARK, 0), self._all_facts)
+        self._kept_facts = Seen(figures[KEPT], figures.get(f"{KEPT}_{MARK}"))
         if copy is not None:
             self._copy = copy.filter(copy[KEPT]).select(*self._features)
 
@@ -213,36 +222,36 @@ class SqlRows(TableRows):
     @property
     def _marked(self) -> list[str]:
         """``MARK``, where hashes of rows are compared."""
-        return [MARK] if self._database.watched and not (self._here or self._copy is not None) else []
+        return [MARK] if self._database.watched and not (self._watched_here or self._copy is not None) else []
 
     def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
-        """The column of rows' hashes, where the engine has any."""
+        """Return the column of rows' hashes, where the engine has any."""
         hashed = self._database.dialect.hashed
         cells = [table[name] for name in (*self._features, *([] if self._users is None else [USER]))]
         return {} if hashed is None else {name: hashed(cells) for name in names}
 
-    def _figured(self) -> tuple[int, Seen]:
-        """The same, by the engine."""
-        rows = self._begun()
-        whole, odd = usable(rows, self._features), {}
+    def _engine_facts(self) -> tuple[int, Seen]:
+        """Return the number of rows, and the facts of the usable ones, by the engine."""
+        rows = self._snapshot()
+        in_use, odd = usable(rows, self._features), {}
         if self._users is not None:
-            whole, odd = whole & rows[NAMED], {ODD: rows[ODD].sum()}
-        marks = {name: hashed.sum(where=whole) for name, hashed in self._hashed(rows).items()}
-        found = self._figures(rows, used=whole.sum(), **marks, **odd)
-        if found.get(ODD):
+            in_use, odd = in_use & rows[NAMED], {ODD: rows[ODD].sum()}
+        marks = {name: hashed.sum(where=in_use) for name, hashed in self._hashed(rows).items()}
+        figures = self._sums(rows, used=in_use.sum(), **marks, **odd)
+        if figures.get(ODD):
             raise InvalidInput(NO_NAME)
-        return found["rows"], Seen(found["used"], found.get(MARK))
+        return figures["rows"], Seen(figures["used"], figures.get(MARK))
 
-    def _figures(self, table: Any, **figures: Any) -> dict[str, int]:
-        """Whole numbers that a table adds up to, and how many rows it has."""
+    def _sums(self, table: Any, **figures: Any) -> dict[str, int]:
+        """Return whole numbers that a table adds up to, and its number of rows."""
         answer = self._database.answer(table.aggregate(rows=table.count(), **figures))
         return {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
 
     @property
     def _round_facts(self) -> Seen:
-        """Facts of the rows that every round sees."""
-        return self._known if self._narrowed is None else self._narrowed
+        """Facts of the rows that every round reads."""
+        return self._all_facts if self._kept_facts is None else self._kept_facts
 
-    def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
-        """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        refuse_other(Seen(rows, mark if self._marked or self._here else None), seen)
+    def _recognise(self, rows: int, mark: int, expected: Seen) -> None:
+        """Raise InvalidInput unless these are the expected rows. Args: mark, the sum of their hashes."""
+        refuse_other(Seen(rows, mark if self._marked or self._watched_here else None), expected)

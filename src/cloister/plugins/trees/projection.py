@@ -23,7 +23,7 @@ import numpy as np
 
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
-from cloister.core.reproducible_math import above, orthonormal, product, standard_normals
+from cloister.core.reproducible_math import ceil_log2, orthonormal, product, standard_normals
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.nets import energy
 
@@ -53,7 +53,7 @@ class Projection:
         """Return one onto m dimensions (or all, if there are no more), by Gram and Schmidt of a Gaussian matrix."""
         d = domain.dimension
         frame = np.eye(d) if m >= d else orthonormal(standard_normals(seed.generator(), m, d)).T
-        shift = 24 - above(scale * 2**20 / domain.max_norm)
+        shift = 24 - ceil_log2(scale * 2**20 / domain.max_norm)
         length = scale * 2.0 ** (26 + shift) / domain.max_norm
         matrix = np.rint(product(frame, _hyperplane(frame.shape[1])) * length).astype(np.int64)
         return cls(domain, matrix, shift, scale)

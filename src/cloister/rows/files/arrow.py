@@ -31,10 +31,10 @@ from cloister.rows.columns import Kind, TableColumn, not_plain_numbers
 from cloister.rows.files import joined
 from cloister.rows.files.csv_form import Form, check_head, not_unicode
 from cloister.rows.files.csv_rows import WholeRows
+from cloister.rows.keywords import Texts
 from cloister.rows.reading import Piece, piece_rows
 from cloister.rows.selection import Selection
 from cloister.rows.users import Names
-from cloister.rows.words import Texts
 
 Reads: TypeAlias = Sequence[tuple[str, Callable[[Any], Any]]]
 """Columns, each with what makes of an Arrow array what is wanted of it."""

@@ -1,7 +1,7 @@
-"""Work that a table's engine spreads over Python workers of its own, as Spark does. It holds their rows as bytes, which
-it hands them faster than rows. What travels is as for Dask: ``machine.packed`` there, ``machine.attempt``'s value back.
+"""Work that a table's engine spreads over Python workers of its own, as Spark does.
 
-The workers need no Ibis.
+The engine holds the rows as bytes, which it hands to workers faster than rows. What travels is as for Dask:
+``machine.packed`` there, ``machine.attempt``'s value back. The workers need no Ibis.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ CELL = "cell"
 
 
 def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: batches in cells of bytes, a row each, of a sixteenth of a chunk: a JVM keeps larger objects apart,
-    and soon has no room for them."""
+    """Yield batches as cells of bytes, a row each, of a sixteenth of a chunk; runs in a worker.
+
+    A JVM keeps larger objects apart, and soon has no room for them.
+    """
     for batch in batches:
         size = max(1, chunk_rows(batch.num_columns) // 16)
         for start in range(0, batch.num_rows, size):
@@ -31,11 +33,11 @@ def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def worked(work: bytes, cells: Iterable[bytes]) -> Iterator[bytes]:
-    """In a worker: the value of a packed function of all batches in a task's cells."""
+    """Yield the pickled value of a packed function of all batches in a task's cells; runs in a worker."""
     batches = (batch for cell in cells for batch in pa.ipc.open_stream(cell))
     yield pickle.dumps(attempt(work, batches), pickle.HIGHEST_PROTOCOL)
 
 
-def values(found: Iterable[bytes]) -> Iterator[Any]:
-    """What ``worked`` gave. Raises: InvalidInput: a worker failed."""
-    return (settled(pickle.loads(value)) for value in found)
+def values(results: Iterable[bytes]) -> Iterator[Any]:
+    """Return the values that ``worked`` yielded. Raises: InvalidInput: a worker failed."""
+    return (settled(pickle.loads(value)) for value in results)

@@ -1,4 +1,4 @@
-"""Parts on a Dask cluster: one that is started here, or a running one."""
+"""Workers of a Dask cluster: one that is started here, or a running one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput, PrivacyWarning
-from cloister.rows.workers.machine import GUARD, attempt, lost, packed, settled
+from cloister.rows.workers.machine import GUARD, attempt, packed, settled, warn_lost
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -47,8 +47,10 @@ CLUSTER: dict[str, Any] = {
 
 @final
 class Dask:
-    """Workers under a Dask scheduler. It repeats the tasks of a worker that ends early, also those that were done and
-    whose results had not been fetched; a task on which four workers ended is given up, and the question with it.
+    """Workers under a Dask scheduler.
+
+    It repeats the tasks of a worker that ends early, also those that were done and whose results had not been fetched;
+    a task on which four workers ended is given up, and the question with it.
 
     Args:
         workers: processes of a cluster on this machine, which is started at first use. Its ports answer this process
@@ -66,30 +68,30 @@ class Dask:
         self._client: distributed.Client | None = None
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
-        """Raises: InvalidInput if a part fails, or the scheduler or all its workers are gone."""
+        """Yield the value of each part. Raises: InvalidInput: a part fails, or scheduler or workers are gone."""
         client, work = self.client(), packed(fn)
-        client.subscribe_topic("all", _told)
+        client.subscribe_topic("all", _warn_lost_worker)
         # not pure: a key that follows from the arguments would bring back what an earlier run left
         futures = client.map(partial(attempt, work), list(parts), pure=False)
-        left = set(futures)
+        unfinished = set(futures)
         del futures
         try:
             # fetched as soon as they are there, since a worker's death costs those that it still has
-            for future, found in distributed.as_completed(
-                list(left), loop=client.loop, with_results=True, raise_errors=False
+            for future, value in distributed.as_completed(
+                list(unfinished), loop=client.loop, with_results=True, raise_errors=False
             ):
-                result = found if future.status == "finished" else _failed(future)
-                left.discard(future)
+                result = value if future.status == "finished" else _result_or_raise(future)
+                unfinished.discard(future)
                 del future
                 yield settled(result)
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be what failed
                 client.unsubscribe_topic("all")
-                if left:
-                    client.cancel(list(left))
+                if unfinished:
+                    client.cancel(list(unfinished))
 
     def client(self) -> distributed.Client:
-        """The connection, made when it is first needed."""
+        """Return the connection, made when it is first needed."""
         if self._client is None:
             # it logs tracebacks of its own about what is raised here as one line
             logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -122,7 +124,7 @@ class Dask:
     def _connected(self, address: str) -> distributed.Client:
         try:
             with ThreadPoolExecutor(1) as apart:  # a notebook has a running loop already
-                apart.submit(asyncio.run, _greeted(address)).result()
+                apart.submit(asyncio.run, _shake_hands(address)).result()
             client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
         except Exception:
             # of any kind: what another service says on that port is read as lengths and messages of Dask's
@@ -147,7 +149,7 @@ class Dask:
 
 
 def in_clear(address: str) -> bool:
-    """Whether others can read what is sent to an address of Dask's: it has no TLS, and is on another machine."""
+    """Return True if others can read what is sent to a Dask address: it has no TLS, and is on another machine."""
     kind, _, place = address.rpartition("://")
     host = place.rpartition(":")[0].strip("[]")
     with contextlib.suppress(ValueError):
@@ -155,25 +157,29 @@ def in_clear(address: str) -> bool:
     return kind not in ("tls", "wss", "inproc") and host != "localhost"
 
 
-async def _greeted(address: str) -> None:
-    """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown
-    away."""
+async def _shake_hands(address: str) -> None:
+    """Shake hands with a scheduler and leave.
+
+    A ``Client`` that fails at this reports it once more, at length, when it is thrown away.
+    """
     from distributed.comm.core import connect
 
     arguments = distributed.Security().get_connection_args("client")
     await (await connect(address, timeout=GREETING, **arguments)).close()
 
 
-def _told(event: tuple[float, Any]) -> None:
-    """Say that a worker ended early with something to do. Args: event (of the scheduler, with its time)."""
-    what = event[1]
-    if what.get("action") == "remove-worker" and not what["expected"] and what["processing-tasks"]:
-        lost(f"Dask's at {what['worker']}")
+def _warn_lost_worker(event: tuple[float, Any]) -> None:
+    """Warn that a worker ended early with something to do. Args: event (of the scheduler, with its time)."""
+    fields = event[1]
+    if fields.get("action") == "remove-worker" and not fields["expected"] and fields["processing-tasks"]:
+        warn_lost(f"Dask's at {fields['worker']}")
 
 
-def _failed(future: Any) -> Any:
-    """Raises: InvalidInput where Dask itself failed. What a part's own code raises that is no error of cloister is a
-    defect."""
+def _result_or_raise(future: Any) -> Any:
+    """Raise InvalidInput where Dask itself failed.
+
+    What a part's own code raises is a defect, unless it is an error of cloister.
+    """
     try:
         return future.result()
     except distributed.KilledWorker as error:

@@ -1,8 +1,8 @@
-"""Engines: where the parts of a large input are worked on. In this process, in a pool of processes, or by Dask.
+"""Engines that work on the parts of a large input: in this process, in a pool of processes, or by Dask.
 
-What travels to a worker is the round (public), names of files and which of their rows or reports; what comes back is a
-part's exact summary. Central noise is drawn once, here, after the merge: so the machines of an engine that reads rows
-belong to the curator, those of one that reads reports to the server, those of one that shuffles to the shuffler.
+A worker receives the round (public), and names of files and which of their rows or reports; it returns a part's exact
+summary. Central noise is drawn once, here, after the merge: so the machines of an engine that reads rows belong to the
+curator, those of one that reads reports to the server, those of one that shuffles to the shuffler.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cloister.rows.workers.machine import (
     UNGUARDED,
     attempt,
     cores,
-    lost,
     packed,
     pool_of,
     settled,
     starting,
+    warn_lost,
 )
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ ENGINES = ("serial", "processes", "dask")
 MAX_WORKERS = 1024
 
 DEATHS = 3
-"""Workers that may end on one part, the last of which gives it up."""
+"""Workers in a row that may end on one part before the question is given up."""
 
 
 class Engine(Protocol):
     """Runs a pure function on parts.
 
     Laws: ``run`` gives the value of each part exactly once, in any order, or raises: a worker that ends early never
-    changes the values, costs its part alone, and is told of in one line (``lost``); no part is left out. Errors of
-    cloister in a worker are raised here, as one line.
+    changes the values, costs its part alone, and is reported in one line (``warn_lost``); no part is left out. Errors
+    of cloister in a worker are raised here, as one line.
     """
 
     @property
     def apart(self) -> bool:
-        """Whether parts run in other processes, where nothing can be told or remembered."""
+        """Whether parts run in other processes, where nothing can be reported or remembered."""
         ...
 
     @property
@@ -70,15 +70,17 @@ class Engine(Protocol):
 
 
 def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Engine:
-    """The engine of this name.
+    """Return the engine of this name.
 
     Args:
+        name: of ``ENGINES``; an engine is returned as it is.
         workers: processes to start; by default one per core. Not for 'serial', nor where a scheduler has its own.
         scheduler: address of a running Dask scheduler.
 
     Raises:
-        UnknownName, InvalidInput: there is no such engine, or an option does not go with it. MissingExtra: Dask is not
-            installed.
+        UnknownName: there is no such engine.
+        InvalidInput: an option does not go with it.
+        MissingExtra: Dask is not installed.
     """
     if not isinstance(name, str):
         return name
@@ -107,19 +109,18 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
 
 @contextmanager
 def spread(engine: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Iterator[Engine]:
-    """The engine of this name for as long as the block runs; one that is given is left open. Args and Raises: as for
-    ``engine_of``."""
-    found = engine_of(engine, workers, scheduler)
+    """Open the engine of this name for the block; one that is given stays open. Args and Raises: as ``engine_of``."""
+    opened = engine_of(engine, workers, scheduler)
     try:
-        yield found
+        yield opened
     finally:
         if isinstance(engine, str):
-            found.close()
+            opened.close()
 
 
 @final
 class Serial:
-    """One part after the other, in this process."""
+    """Engine that works on one part after the other, in this process."""
 
     apart = elsewhere = False
 
@@ -127,18 +128,17 @@ class Serial:
         return map(fn, parts)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there is nothing to end."""
 
 
 @final
 class Processes:
-    """Fresh processes on this machine, a part at a time each, kept between rounds.
+    """Engine of fresh processes on this machine, each with one part at a time, kept between rounds.
 
-    A worker that ends early (killed, out of memory) costs what it had done of its part, which another one does from the
-    start; the others go on with theirs.
+    When a worker ends early (killed, out of memory), another one does its part again from the start; the others go on.
 
     Args:
-        workers: how many processes.
+        workers: number of processes.
     """
 
     apart, elsewhere = True, False
@@ -150,48 +150,51 @@ class Processes:
 
     @property
     def pids(self) -> list[int]:
-        """Of the processes that were started."""
+        """Ids of the processes that were started."""
         return [process.pid for worker in self._all() for process in worker.processes]
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
-        """Raises: InvalidInput if ``DEATHS`` workers in a row end on one part, a part fails, or workers want to start
-        workers."""
-        work, held = packed(fn), list(parts)
-        left, deaths = deque(range(len(held))), Counter[int]()
+        """Yield the value of each part.
+
+        Raises:
+            InvalidInput: ``DEATHS`` workers in a row end on one part, a part fails, or workers want to start workers.
+        """
+        work, part_list = packed(fn), list(parts)
+        queue, deaths = deque(range(len(part_list))), Counter[int]()
         try:
-            while left or self._busy:
-                self._hand_out(work, held, left)
+            while queue or self._busy:
+                self._hand_out(work, part_list, queue)
                 for future in wait(self._busy, SLICE, FIRST_COMPLETED).done:
                     worker, number = self._busy.pop(future)
                     if not isinstance(future.exception(), BrokenExecutor):
                         self._idle.append(worker)
                         yield settled(future.result())
                         continue
-                    how, many = worker.ended(), len(left) + len(self._busy) + 1
-                    left.appendleft(number)
+                    how, unfinished = worker.ended(), len(queue) + len(self._busy) + 1
+                    queue.appendleft(number)
                     deaths[number] += 1
                     if deaths[number] == DEATHS:
                         raise InvalidInput(
                             f"{DEATHS} workers in a row ended on the same part: nothing was answered. At last {how}, "
-                            f"with {many} of {len(held)} parts left. Perhaps memory ran out"
+                            f"with {unfinished} of {len(part_list)} parts left. Perhaps memory ran out"
                         )
-                    lost(how)
+                    warn_lost(how)
         finally:  # what is still worked on then, nobody waits for
             self._idle += [worker for worker, _ in self._busy.values()]
             self._busy = {}
 
-    def _hand_out(self, work: bytes, parts: list[Any], left: deque[int]) -> None:
-        """A part to each worker that has none."""
-        while left and len(self._busy) < self._workers:
+    def _hand_out(self, work: bytes, parts: list[Any], queue: deque[int]) -> None:
+        """Give a part to each worker that has none."""
+        while queue and len(self._busy) < self._workers:
             worker = self._idle.pop() if self._idle else _Worker(pool_of(1))
             try:
                 with starting():
-                    future = worker.pool.submit(attempt, work, parts[left[0]])
+                    future = worker.pool.submit(attempt, work, parts[queue[0]])
             except BrokenExecutor:  # it ended while it had nothing to do
                 worker.ended()
                 continue
             worker.processes = list((worker.pool._processes or {}).values())
-            self._busy[future] = worker, left.popleft()
+            self._busy[future] = worker, queue.popleft()
 
     def _all(self) -> list[_Worker]:
         return [*self._idle, *(worker for worker, _ in self._busy.values())]
@@ -204,22 +207,27 @@ class Processes:
 
 @attrs.define(eq=False)
 class _Worker:
-    """One process. Args: pool (of it alone), processes (itself, which a broken pool forgets)."""
+    """A process.
+
+    Args:
+        pool: of this process alone.
+        processes: the process, which a broken pool forgets.
+    """
 
     pool: ProcessPoolExecutor
     processes: list[Any] = attrs.field(factory=list)
 
     def ended(self) -> str:
-        """How it ended by itself, once its pool is done with it: a process has no exit code before."""
+        """Return how the process ended by itself, once its pool is done with it: it has no exit code before."""
         self.pool.shutdown()
-        if any(each.exitcode == UNGUARDED for each in self.processes):
+        if any(process.exitcode == UNGUARDED for process in self.processes):
             raise InvalidInput(f"no worker could be started: {GUARD}")
-        return ", ".join(f"process {each.pid} ended {_how(each.exitcode or 0)}" for each in self.processes)
+        return ", ".join(f"process {process.pid} ended {_how(process.exitcode or 0)}" for process in self.processes)
 
 
 def _how(code: int) -> str:
-    """An exit code in words: negative ones are signals."""
+    """Return an exit code in words: negative ones are signals."""
     if code >= 0:
         return f"with exit code {code}"
-    known = {number.value: number.name for number in signal.Signals}
-    return f"by signal {known.get(-code, -code)}"
+    signals = {number.value: number.name for number in signal.Signals}
+    return f"by signal {signals.get(-code, -code)}"

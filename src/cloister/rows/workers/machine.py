@@ -1,11 +1,8 @@
-"""This machine's cores: threads, processes, and what travels to a worker and back.
+"""Threads and processes on this machine's cores, and the pickled work that travels to a worker and back.
 
-Passes over rows on several cores of one process: NumPy, SciPy and BLAS let other threads run while they compute.
-
-Pools of fresh processes on this machine: each works on one core, and the keyboard ends it without a word.
-
-What travels to an engine's workers, and how its failures come back: as text, since a foreign error may quote
-rows.
+NumPy, SciPy and BLAS let other threads run while they compute, so that one process uses several cores. Processes of a
+pool start fresh, each works on one core, and the keyboard ends it without a traceback. Failures come back as text: a
+foreign error may quote rows.
 """
 
 from __future__ import annotations
@@ -41,87 +38,95 @@ V = TypeVar("V")
 MAX_THREADS = 1024
 
 SLICE = 0.1
-"""Seconds between two looks for a Ctrl-C."""
+"""Seconds between two checks for Ctrl-C."""
 
 
 def cores() -> int:
-    """How many cores this process may use: those that it is bound to, and no more than its container's share of time is
-    worth. The default of all workers; ``allowed`` is that of threads."""
+    """Return how many cores this process may use, the default number of workers.
+
+    Those are the cores that it is bound to, and no more than its container's share of time is worth. For threads see
+    ``default_threads``.
+    """
     from joblib import cpu_count
 
     return int(cpu_count())
 
 
-def allowed() -> int:
-    """How many threads a pass takes unless somebody says otherwise: one per core, or ``OMP_NUM_THREADS`` if that is
-    fewer. What is said to BLAS alone limits BLAS alone."""
-    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    return min(cores(), int(said)) if said.isdecimal() and int(said) else cores()
+def default_threads() -> int:
+    """Return the default number of threads of a pass: one per core, or ``OMP_NUM_THREADS`` if that is fewer.
+
+    Variables of BLAS libraries limit those alone.
+    """
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return min(cores(), int(limit)) if limit.isdecimal() and int(limit) else cores()
 
 
 @cache
 def _blas() -> Any:
-    """The BLAS libraries of this process, NumPy's among them. To look for them takes 10 ms, longer than a pass over few
-    rows; those that are loaded later have no part in a pass."""
+    """Return the BLAS libraries of this process, NumPy's among them.
+
+    Looking for them takes 10 ms, longer than a pass over few rows. Those that are loaded later have no part in a pass.
+    """
     import numpy as np  # noqa: F401  # whose library is to be found
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
 
 
-def _checked(_: object, __: object, many: Any) -> None:
-    if many is not None and (
-        isinstance(many, bool) or not isinstance(many, Integral) or not 1 <= int(many) <= MAX_THREADS
+def _checked(_: object, __: object, count: Any) -> None:
+    if count is not None and (
+        isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= int(count) <= MAX_THREADS
     ):
-        raise InvalidInput(f"threads is {many!r}: it must be a whole number between 1 and {MAX_THREADS}")
+        raise InvalidInput(f"threads is {count!r}: it must be a whole number between 1 and {MAX_THREADS}")
 
 
 @final
 @attrs.frozen
 class Threads:
-    """Works on parts in as many threads. Each computes on one core: products of blocks that stay in its cache are not
-    divided further, which would take many times as long, also where there is one thread.
+    """Threads that work on parts.
 
-    A thread may work on a part's own parts by ``Threads``, too: it ends before the next of them once the whole has
-    failed, or was interrupted.
+    Each computes on one core: products of blocks that stay in its cache are not divided further, which would take many
+    times as long, also where there is one thread. A thread may work on a part's own parts by ``Threads``, too: it ends
+    before the next of them once the whole has failed, or was interrupted.
 
-    Args: many (None: ``allowed``).
+    Args:
+        many: number of threads; None: ``default_threads``.
     """
 
     many: int | None = attrs.field(default=None, validator=_checked)
 
     @property
     def count(self) -> int:
-        """How many there are."""
-        return self.many or allowed()
+        """Number of threads."""
+        return self.many or default_threads()
 
     @property
     def words(self) -> str:
         return f"{self.count} thread{'s' * (self.count > 1)}"
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
-        """The value of each part, in order: what order parts were worked on in shows nowhere.
+        """Yield the value of each part, in order: the order in which parts were worked on shows nowhere.
 
         Parts are taken in this thread, few ahead, so that memory does not grow with their number. What ``fn`` or the
         taking of a part raises is raised here, and nothing more is begun.
         """
-        many = 1 if isinstance(parts, Sized) and len(parts) < 2 else self.count
-        if many == 1:
+        count = 1 if isinstance(parts, Sized) and len(parts) < 2 else self.count
+        if count == 1:
             with _blas().limit(limits=1):
                 for part in parts:
-                    _whole.go_on()
+                    _whole.raise_if_over()
                     yield fn(part)
             return
         begun, over = deque[Future[V]](), Event()
-        with _blas().limit(limits=1), ThreadPoolExecutor(many, "cloister", _whole.join, (over,)) as pool:
+        with _blas().limit(limits=1), ThreadPoolExecutor(count, "cloister", _whole.join, (over,)) as pool:
             try:
                 for part in parts:
-                    _whole.go_on()
+                    _whole.raise_if_over()
                     begun.append(pool.submit(fn, part))
-                    if len(begun) > 2 * many:
-                        yield _waited(begun.popleft())
+                    if len(begun) > 2 * count:
+                        yield _wait_for(begun.popleft())
                 while begun:
-                    yield _waited(begun.popleft())
+                    yield _wait_for(begun.popleft())
             finally:
                 over.set()
                 for future in begun:
@@ -129,15 +134,15 @@ class Threads:
 
 
 class _Whole(local):
-    """The work that this thread does a part of."""
+    """Work that this thread does a part of."""
 
     over: Event | None = None
 
     def join(self, over: Event) -> None:
         self.over = over
 
-    def go_on(self) -> None:
-        """Raises: CancelledError once the whole is over."""
+    def raise_if_over(self) -> None:
+        """Raise CancelledError once the whole is over."""
         if self.over is not None and self.over.is_set():
             raise CancelledError
 
@@ -145,9 +150,10 @@ class _Whole(local):
 _whole = _Whole()
 
 
-def _waited(future: Future[V]) -> V:
-    """What a thread found. It is waited for in slices: where a library handles signals too, as Polars does, the system
-    takes an endless wait up again, and Python never learns of a Ctrl-C."""
+def _wait_for(future: Future[V]) -> V:
+    """Return the result of a thread."""
+    # in slices: a library that handles signals too, as Polars does, lets the system take up an endless wait again, and
+    # Python never learns of a Ctrl-C
     while wait([future], SLICE).not_done:
         pass
     return future.result()
@@ -159,10 +165,10 @@ UNGUARDED = 86
 """Exit code of a worker that runs the script by which it was started, until that wants workers of its own."""
 
 
-def pool_of(workers: int, begun: Callable[..., None] | None = None, *given: Any) -> ProcessPoolExecutor:
-    """A pool whose processes start when work is submitted, which is to be done in a block of ``starting``.
+def pool_of(workers: int, begun: Callable[..., None] | None = None, *arguments: Any) -> ProcessPoolExecutor:
+    """Return a pool whose processes start when work is submitted, which is to be done in a block of ``starting``.
 
-    Args: begun (called first in every process, with what is given).
+    Every process first calls ``begun`` with the arguments.
     """
     from concurrent.futures import ProcessPoolExecutor
 
@@ -170,12 +176,14 @@ def pool_of(workers: int, begun: Callable[..., None] | None = None, *given: Any)
         os._exit(UNGUARDED)
     # spawned, not forked: a copy of threads' locks and of secret state has no place in a worker
     fresh = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, fresh, initializer=_begin, initargs=(begun, *given))
+    return ProcessPoolExecutor(workers, fresh, initializer=_begin_worker, initargs=(begun, *arguments))
 
 
 def end(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool, whatever they do, and wait until they have: a program that ends before them takes
-    away what they start with, and they say so at length."""
+    """End the processes of a pool, whatever they do, and wait until they have ended.
+
+    A program that ends before them takes away what they start with, and they print long tracebacks.
+    """
     for process in list((pool._processes or {}).values()):
         process.terminate()
     pool.shutdown()
@@ -183,15 +191,17 @@ def end(pool: ProcessPoolExecutor) -> None:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Processes that start in this block are single-threaded, and end quietly."""
-    with _single_threaded(), _undisturbed():
+    """Start processes of this block single-threaded, and so that they end quietly."""
+    with _single_threaded(), _interrupts_deferred():
         yield
 
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Processes that start meanwhile do linear algebra on one core each, unless the user said otherwise: numerical
-    libraries look at the environment when they are loaded, which is before anything can be told to a worker."""
+    """Let processes that start meanwhile do linear algebra on one core each, unless the user set it otherwise.
+
+    Numerical libraries look at the environment when they are loaded, before anything can be sent to a worker.
+    """
     unset = [name for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
     try:
@@ -202,56 +212,58 @@ def _single_threaded() -> Iterator[None]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """The keyboard interrupts what this block did only after it; processes that it starts, only once they can end
-    quietly."""
+def _interrupts_deferred() -> Iterator[None]:
+    """Defer Ctrl-C until the block has ended; for processes that it starts, until they can end quietly."""
     if os.name != "posix":
         yield
         return
     resource_tracker.ensure_running()  # which would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    earlier_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier_mask)
 
 
-def _begin(begun: Callable[..., None] | None, *given: Any) -> None:
-    """A worker that the keyboard interrupts ends without a traceback of its own."""
+def _begin_worker(begun: Callable[..., None] | None, *arguments: Any) -> None:
+    """Let the keyboard end a worker without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.name == "posix":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
     if parent is not None:
-        Thread(target=_orphaned, args=(parent.sentinel,), daemon=True).start()
+        Thread(target=_end_with_parent, args=(parent.sentinel,), daemon=True).start()
     if begun is not None:
-        begun(*given)
+        begun(*arguments)
 
 
-def _orphaned(parent: int) -> None:
-    """End this worker once its parent has ended: one that is killed ends none, and they would hold its output open."""
+def _end_with_parent(parent: int) -> None:
+    """End this worker once its parent has ended.
+
+    A killed parent ends no worker, and they would hold its output open.
+    """
     connection.wait([parent])
     os._exit(1)
 
 
 @attrs.frozen
 class Failure:
-    """Why a part failed, as text: not every error can be pickled, and a foreign one may quote rows."""
+    """Text of why a part failed: not every error can be pickled, and a foreign one may quote rows."""
 
     text: str
 
 
 @functools.cache
 def own_version() -> str:
-    """Version of cloister in this process."""
+    """Return the version of cloister in this process."""
     return importlib.metadata.version("cloister")
 
 
 def packed(fn: Callable[[Any], Any]) -> bytes:
-    """A function with all that it needs, pickled once for all parts.
+    """Return a function with all that it needs, pickled once for all parts.
 
     Raises:
-        InvalidInput: some component cannot travel.
+        InvalidInput: some component cannot be pickled.
     """
     try:
         return pickle.dumps((own_version(), fn), pickle.HIGHEST_PROTOCOL)
@@ -261,12 +273,12 @@ def packed(fn: Callable[[Any], Any]) -> bytes:
 
 @functools.lru_cache(maxsize=1)
 def _unpacked(work: bytes) -> Any:
-    """Once per worker and round: what bucketings compute when they are first used is then kept."""
+    """Return a packed function, once per worker and round: what bucketings compute at first use is then kept."""
     return pickle.loads(work)
 
 
 def attempt(work: bytes, part: Any) -> Any:
-    """In a worker: the part's value, or a ``Failure``."""
+    """Return a part's value, or a ``Failure``; runs in a worker."""
     try:
         version, fn = _unpacked(work)
     except (ImportError, AttributeError) as error:
@@ -281,13 +293,13 @@ def attempt(work: bytes, part: Any) -> Any:
         return Failure(str(error))
 
 
-def lost(how: str) -> None:
-    """Warn that a worker ended early. Args: how it did."""
+def warn_lost(how: str) -> None:
+    """Warn that a worker ended early. Args: how (it did)."""
     warnings.warn(WorkerWarning(f"a worker ended early ({how}): its part alone is done again"), stacklevel=3)
 
 
 def settled(result: Any) -> Any:
-    """Raises: InvalidInput in place of a ``Failure``."""
+    """Return a value. Raises: InvalidInput: it is a ``Failure``."""
     if isinstance(result, Failure):
         raise InvalidInput(result.text)
     return result

@@ -101,7 +101,7 @@ def read(request: Any, table: Selection) -> tuple[Any, HistogramLayer | None]:
     if not table.described:
         return request, None
     share = share_of(request)
-    return request, HistogramLayer(table.wordless, share - share / 2 if table.texts else share)
+    return request, HistogramLayer(table.without_keywords, share - share / 2 if table.texts else share)
 
 
 def share_of(request: Any) -> float:

@@ -15,8 +15,8 @@ from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
 from cloister.core.wrappers import METHOD
+from cloister.rows.keywords import Texts
 from cloister.rows.selection import Selection
-from cloister.rows.words import Texts
 from cloister.run.estimates import Estimate
 from cloister.run.layers.histograms import share_of
 from cloister.run.layers.layer import Scope

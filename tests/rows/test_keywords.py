@@ -16,8 +16,8 @@ from hypothesis import given, strategies as st
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows.keywords import HALF, LENGTH, MOST, WHOLE, Texts, code_of, word_of, words_of
 from cloister.rows.options import Reading
-from cloister.rows.words import HALF, LENGTH, MOST, WHOLE, Texts, code_of, word_of, words_of
 from tests.rows.stored import stored
 
 WORD = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=14)

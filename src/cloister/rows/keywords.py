@@ -1,17 +1,17 @@
-"""Words of a column of texts or lists, as numbers: so that they can be counted without a list of all words.
+"""Words of a column of texts or lists as numbers, so that they can be counted without a list of all words.
 
-A text's words are its runs of letters a-z and digits, at least ``SHORTEST`` long, after capitals became small letters
-and marks were taken off (NFKD), but for ``STOP``. A list's are its items, as they are. Everything here is public.
+A text's words are its runs of letters a-z and digits, at least ``SHORTEST`` long, in lower case and without marks
+(NFKD), except for ``STOP``. A list's are its items, as they are. Everything here is public.
 
 **A word is a whole number.** Words are told apart by their first ``LENGTH`` characters, their digits in base 38: 0 for
-none, a to z, 0 to 9, and 37 for any other character, shown as '_'. One of so many characters, or more, is shown with an
-ellipsis. So a released number says itself which word it is, and no list of the rows' words is kept anywhere.
+none, a to z, 0 to 9, and 37 for any other character, shown as '_'. A word of ``LENGTH`` characters or more is shown
+with an ellipsis. So a released number is itself the word, and no list of the rows' words is kept anywhere.
 
 **At most m words of a row** count, one in each of m slots. A word's slot follows from the word alone, so that all its
-rows are counted in one place; of several words of a row in one slot the first one counts. Of w different words about
-m (1 - (1 - 1/m)^w) count: of 16 slots 9 for 13 words, 10 for 16, 15 for 40. A row's slots follow from its own cell: no
-other row enters. A cell that is missing, cannot be read, or holds neither text nor a list, has no words, and is a row
-like any other: words are looked at when the run has paid, and no row may end it.
+rows are counted in one place; of several words of a row in one slot the first one counts. Of w different words about m
+(1 - (1 - 1/m)^w) count: of 16 slots 9 for 13 words, 10 for 16, 15 for 40. A row's slots follow from its own cell: no
+other row enters. A cell that is missing, cannot be read, or holds neither text nor a list, has no words, and its row
+is like any other: words are looked at when the run has paid, and no row may end it.
 """
 
 from __future__ import annotations
@@ -53,10 +53,15 @@ STOP = frozenset(
 @final
 @attrs.frozen
 class Texts:
-    """A column whose words are counted. Args: column, most (m, slots of a row), read (whether words are looked at: a
-    pass that needs none takes every row to have none).
+    """Column whose words are counted.
 
-    Raises: InvalidInput: m is no whole number from 1 to 64.
+    Args:
+        column: its name.
+        most: m, slots of a row.
+        read: whether words are looked at; in a pass that needs none, rows have none.
+
+    Raises:
+        InvalidInput: m is no whole number from 1 to 64.
     """
 
     column: str
@@ -73,15 +78,15 @@ class Texts:
         return tuple(f"{self.column}: word {i // 2 + 1}, part {i % 2 + 1}" for i in range(2 * self.most))
 
     def halves(self, n: int, cells: Callable[[slice], Sequence[Any]]) -> Floats:
-        """These numbers (2 m, n) of each of n cells: 0 for no word. Args: cells (a slice of them, as Python's own)."""
-        codes, known = np.zeros((self.most, n), np.int64), dict[str, tuple[int, int]]()
+        """Return these numbers (2 m, n) of n cells, 0 for no word. Args: cells (gives a slice of them as a list)."""
+        codes, codes_by_word = np.zeros((self.most, n), np.int64), dict[str, tuple[int, int]]()
         for i, cell in enumerate(_readable(cells, 0, n) if self.read else ()):
             slots = dict[int, int]()
             for word in words_of(cell):
-                if word not in known:
+                if word not in codes_by_word:
                     code = code_of(word)
-                    known[word] = slot_of(code, self.most), code
-                slots.setdefault(*known[word])
+                    codes_by_word[word] = slot_of(code, self.most), code
+                slots.setdefault(*codes_by_word[word])
                 if len(slots) == self.most:
                     break
             codes[list(slots), i] = list(slots.values())
@@ -89,7 +94,7 @@ class Texts:
 
 
 def _readable(cells: Callable[[slice], Sequence[Any]], start: int, end: int) -> Sequence[Any]:
-    """These cells, with None for one whose bytes are no text."""
+    """Return these cells, with None for one whose bytes are no text."""
     try:
         return cells(slice(start, end))
     except UnicodeDecodeError:
@@ -98,7 +103,7 @@ def _readable(cells: Callable[[slice], Sequence[Any]], start: int, end: int) -> 
 
 
 def words_of(cell: Any) -> Iterator[str]:
-    """A cell's words, in their order."""
+    """Return a cell's words, in their order."""
     if isinstance(cell, str):
         return (run[0] for run in RUN.finditer(_folded(cell)) if run[0] not in STOP)
     if isinstance(cell, (list, tuple)) or (isinstance(cell, np.ndarray) and cell.ndim):
@@ -107,32 +112,37 @@ def words_of(cell: Any) -> Iterator[str]:
 
 
 def code_of(word: str) -> int:
-    """The number of a folded word. A letter that is not found has the place -1, which is the last digit."""
+    """Return the number of a folded word. A letter that is not in the alphabet has the place -1, the last digit."""
     return sum(LETTERS.find(letter) % BASE * BASE ** (LENGTH - 1 - i) for i, letter in enumerate(word[:LENGTH]))
 
 
 def word_of(code: int) -> str:
-    """The word of a number."""
+    """Return the word of a number."""
     digits = (code // BASE**i % BASE for i in reversed(range(LENGTH)))
     return "".join((LETTERS + "_")[digit] for digit in digits if digit) + ("\u2026" if code % BASE else "")
 
 
-def slot_of(code: int, most: int) -> int:
-    """A word's slot, by a fixed public hash."""
-    return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % most
+def slot_of(code: int, slots: int) -> int:
+    """Return a word's slot, by a fixed public hash."""
+    return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % slots
 
 
-def names_of(given: Any) -> tuple[str, ...]:
-    """Names of columns as callers give them: one, or several."""
-    return () if given is None else (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+def column_names(columns: Any) -> tuple[str, ...]:
+    """Return names of columns as callers give them: one, or several."""
+    return () if columns is None else (columns,) if isinstance(columns, str) else tuple(str(name) for name in columns)
 
 
-def described(names: Any, words: str | None, most: int | None) -> list[str | Texts]:
-    """All columns that groups are described by. Args: names, as ``names_of`` takes them, of columns that are counted by
-    value; words, of the one whose words are, at most so many of a row."""
-    if most is not None and words is None:
+def described(names: Any, words: str | None, max_words: int | None) -> list[str | Texts]:
+    """Return all columns that groups are described by.
+
+    Args:
+        names: as ``column_names`` takes them, of columns that are counted by value.
+        words: the column whose words are counted.
+        max_words: words of a row that count.
+    """
+    if max_words is not None and words is None:
         raise InvalidInput("most_words says how many words of a row count: name their column with --describe-words")
-    return [*names_of(names), *([] if words is None else [Texts(words, MOST if most is None else most)])]
+    return [*column_names(names), *([] if words is None else [Texts(words, MOST if max_words is None else max_words)])]
 
 
 def _folded(text: str) -> str:
