@@ -23,7 +23,7 @@ from prose import escaped, rst
 
 from cloister.cli import app as program
 from cloister.commands.option_groups import GROUPS
-from cloister.commands.options import WAYS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import WAYS, LedgerOptions, OutputOptions, Reading, RunOptions, declared
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import registry
@@ -107,7 +107,7 @@ def _options() -> Iterator[str]:
     yield ".. list-table::\n   :header-rows: 1\n\n   * - option"
     yield from (f"\n     - {name}" for name in names)
     why = dict[str, list[str]]()
-    for kind in (Reading, Wanted, Charged, Printed):
+    for kind in (Reading, RunOptions, LedgerOptions, OutputOptions):
         for option, said in declared(kind).items():
             flag = (said.flags or (f"--{option.replace('_', '-')}",))[-1]
             yield f"\n   * - ``{flag}``"

@@ -13,7 +13,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.running import listening
 from cloister.collection.service.segments import collecting
 from cloister.collection.service.tickets import Issuer
-from cloister.commands.serve import _in_words, _told
+from cloister.commands.serve import _in_words, _reporter
 from cloister.core.errors import PASSING, InvalidInput, Unavailable, passing
 from tests.collection.service.collectors import plan_in
 from tests.in_process import cloister, ran
@@ -32,7 +32,7 @@ from tests.in_process import cloister, ran
 )
 def test_events_in_words(event: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _in_words(event) == words
-    _told(False)(event)
+    _reporter(False)(event)
     assert capsys.readouterr() == ("", f"{words}\n" if words else "")
 
 
