@@ -51,8 +51,8 @@ def main() -> None:
     sys.exit(run(app, sys.argv[1:]))
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(version: bool) -> None:
+    if version:
         from cloister._version import __version__
 
         show(__version__)

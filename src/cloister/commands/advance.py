@@ -30,6 +30,14 @@ GO_ON = (
 )
 
 
+Only = Annotated[
+    int | None,
+    typer.Option(
+        "--round", help="Close this round, counted from 1; nothing happens if it is closed. Default: the open one."
+    ),
+]
+
+
 @option_groups
 def advance(
     plan: PlanFolder,
@@ -42,13 +50,7 @@ def advance(
         ),
     ] = None,
     out: SaveTo = None,
-    only: Annotated[
-        int | None,
-        typer.Option(
-            "--round",
-            help="Close this round, counted from 1; nothing happens if it is closed. Default: the open one.",
-        ),
-    ] = None,
+    only: Only = None,
     least: Annotated[
         int, typer.Option(min=1, help="Minimum number of accepted reports; with fewer the round stays open.")
     ] = 1,

@@ -79,12 +79,7 @@ class CliOption:
 
 
 def cli_option(help: str, heading: str, *flags: str, default: Any = None, **facts: Any) -> Any:
-    """Declare a field that is an option.
-
-    Args:
-        help, heading, flags, facts: as of ``CliOption``.
-        default: value if it is not given; ``attrs.NOTHING``: it must be given.
-    """
+    """Declare a field that is a ``CliOption``, with a default; ``attrs.NOTHING``: it must be given."""
     return attrs.field(default=default, metadata={"cli_option": CliOption(help, heading, flags, **facts)})
 
 
@@ -96,14 +91,7 @@ def declared(kind: type) -> dict[str, CliOption]:
 
 
 def by_itself(kind: type, name: str, default: str | None = None, heading: str = "") -> CliOption:
-    """Return an option of a class for a command that takes few of the others, wherever its rows are.
-
-    Args:
-        kind: the class.
-        name: of the option.
-        default: description of another default.
-        heading: in this command.
-    """
+    """Return an option of a class, with another default or heading, for a command that takes few of the others."""
     option = declared(kind)[name] if default is None else declared(kind)[name].with_default(default)
     return attrs.evolve(option, heading=heading, only=None)
 

@@ -112,9 +112,9 @@ def compare(
             put(table, study.csv().encode())
     with printing(again):
         _print(study, settings.as_csv, as_json)
-        for what, place in (("figures", table), ("picture", picture)):
+        for noun, place in (("figures", table), ("picture", picture)):
             if place is not None and not (settings.as_csv or as_json):
-                show(f"\n{what} (NOT private) saved to {place}")
+                show(f"\n{noun} (NOT private) saved to {place}")
     if temporary:
         runs.unlink(missing_ok=True)
 

@@ -145,9 +145,9 @@ def from_now(end: datetime) -> float:
 def in_words(entry: Event, parties: int, rounds: int) -> str:
     """Return the text of an event, with rounds and attempts counted from 1 as parties see them (the log: from 0)."""
     missing, attempt = entry.get("missing", ""), f", attempt {entry['attempt'] + 1}" if entry.get("attempt") else ""
-    where = f"round {entry.get('round', -1) + 1} of {rounds}{attempt}"
+    round_text = f"round {entry.get('round', -1) + 1} of {rounds}{attempt}"
     here = f"({entry.get('here', 0)} of {parties})" + (f"; waiting for {missing}" if missing else "")
-    return WORDS[entry["event"]].format(**entry | {"where": where, "here": here})
+    return WORDS[entry["event"]].format(**entry | {"where": round_text, "here": here})
 
 
 def _next_step(coordinator: Coordinator, journal: Path | None) -> str:

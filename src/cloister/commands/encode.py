@@ -97,14 +97,14 @@ def _report(plan: Path, rows: list[str], reading: Reading, answering: AnswerOpti
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
-    kept = None if state is None else State(state, answering.lifetime, lifetime_delta=answering.lifetime_delta)
+    spending = None if state is None else State(state, answering.lifetime, lifetime_delta=answering.lifetime_delta)
     transcript = transcript_of(plan)
     total, length = transcript.total, transcript.plan.length
     elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
     encoder = PlanEncoder(transcript)
 
     def warn() -> None:
-        for caution in cautions(transcript, kept):
+        for caution in cautions(transcript, spending):
             say(f"WARNING: {caution}")
         if elsewhere and length == 1:
             files = f"{len(elsewhere)} files of reports"
@@ -124,7 +124,7 @@ def _report(plan: Path, rows: list[str], reading: Reading, answering: AnswerOpti
     with ending(lambda error: next_step()), progress() as bar:
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
         with closing(RowTable(encoder, rows, reading.arguments(), first, bar.advance, checked)) as table:
-            path, written = collect(encoder, table, out, kept, warn)
+            path, written = collect(encoder, table, out, spending, warn)
     with printing(next_step):
         if as_json:
             rounds = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}
@@ -143,7 +143,7 @@ def _summary(transcript: Transcript, written: int, path: Path | None) -> str:
         return f"messages of {written:,} people under plan {transcript.hash[:16]}, for the shuffler, in {path}"
     if length == 1:
         return f"{written:,} reports under plan {transcript.hash[:16]}, each {cost}, in {path}"
-    where = f"round {transcript.index + 1} of {length} of plan {transcript.hash[:16]}"
+    round_text = f"round {transcript.index + 1} of {length} of plan {transcript.hash[:16]}"
     if path is None:
-        return f"none of these people is asked in {where}: nothing was written or paid"
-    return f"{written:,} reports in {where}, which costs each person {cost} over all rounds, in {path}"
+        return f"none of these people is asked in {round_text}: nothing was written or paid"
+    return f"{written:,} reports in {round_text}, which costs each person {cost} over all rounds, in {path}"

@@ -111,10 +111,10 @@ def which_rows(report: EvaluationReport | GroupsOfRows, result: Result) -> str:
     """Return a sentence on the rows that the figures are of, and on where the run read others."""
     left_out = f", {report.left_out:,} left out for missing or infinite cells" if report.left_out else ""
     clipped = f", {report.clipped:,} of them clipped to the run's bounds" if report.clipped else ""
-    most, problem = result.privacy.rows_per_user, result.problem
+    limit, problem = result.privacy.rows_per_user, result.problem
     beside = set(problem.get("described", ())).difference(result.columns, problem.get("categories", ()))
     differences = [
-        *([] if most is None else [f"the run kept at most {most:,} of each user"]),
+        *([] if limit is None else [f"the run kept at most {limit:,} of each user"]),
         *(["the run also left out those with missing cells in columns that are only described"] if beside else []),
     ]
     return f"{report.rows:,} rows{clipped}{left_out}." + "".join(f" These are all rows: {d}." for d in differences)

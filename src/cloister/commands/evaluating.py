@@ -1,4 +1,4 @@
-"""Evaluation of released centres on rows that are read a chunk at a time, in bounded memory. **NOT private.**
+"""Evaluation of released centres on rows that are read a chunk at a time, which is NOT private.
 
 Two passes: the first adds up costs, finds each cluster's mean and draws samples; the second adds up what needs those
 means, and the cost of the reference. Rows are clipped to the run's bounds, as the run clipped them. The sums of a chunk
@@ -244,8 +244,10 @@ class FirstPass:
         )
 
 
-def _first(chunk: Chunk, result: Result, missing: Missing, scales: Sequence[CentersInUnits], most: int) -> FirstPass:
-    """Make the first pass over a chunk. Args: most (number of rows for the reference; 0: there is none)."""
+def _first(
+    chunk: Chunk, result: Result, missing: Missing, scales: Sequence[CentersInUnits], reference_rows: int
+) -> FirstPass:
+    """Make the first pass over a chunk. Args: reference_rows (number of rows for the reference; 0: there is none)."""
     clipped = Clipped.of(chunk, result, missing)
     drawn = partial(DrawnRows.of, chunk=chunk, numbers=clipped.numbers, rows=clipped.moved)
     return FirstPass(
@@ -254,7 +256,7 @@ def _first(chunk: Chunk, result: Result, missing: Missing, scales: Sequence[Cent
         int(clipped.outside.sum()),
         tuple(Tally.of(scale, clipped) for scale in scales),
         drawn(SILHOUETTE),
-        drawn(most) if most else None,
+        drawn(reference_rows) if reference_rows else None,
     )
 
 
@@ -344,9 +346,9 @@ def evaluated(result: Result, population: TableRows, missing: Missing, reference
     dimension, k = len(result.columns), len(result.centers)
     scales = [CentersInUnits(result.centers, np.ones(dimension))]
     scales += [] if result.units is None else [CentersInUnits(result.centers, result.units)]
-    most = max(1, min(REFERENCE, CELLS // dimension)) if reference else 0
+    reference_rows = max(1, min(REFERENCE, CELLS // dimension)) if reference else 0
     first = population.added_up(
-        partial(_first, result=result, missing=missing, scales=scales, most=most), FirstPass.merge
+        partial(_first, result=result, missing=missing, scales=scales, reference_rows=reference_rows), FirstPass.merge
     )
     if not first.rows:
         refuse_none()

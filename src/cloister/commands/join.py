@@ -148,8 +148,8 @@ def _check(seat: Seat, account: Any, as_json: bool) -> None:
     with closing(seat.hasty(warned=seat.warnings.append)) as line:
         state.noted(line.exchange(state.check(trial=True)))
     # only now are the rows opened: that this party has tried tells nobody anything about its file (law 7)
-    with closing(seat.rows()) as own:
-        columns = list(own.columns)
+    with closing(seat.rows()) as table:
+        columns = list(table.columns)
     if account is not None and account.resume is None:
         account.admits(seat.pool.plan)
     facts = {
@@ -208,14 +208,14 @@ def _take_part(seat: Seat, account: Any, printed: OutputOptions, log: Path | Non
                 say(text)
 
         try:
-            own = seat.rows()
+            table = seat.rows()
         except UnknownName:
             if not state.opened:
                 _leave(state, seat.hasty)
             raise
-        joined = Joined(own, state, line, seat.pool.script, report)
+        joined = Joined(table, state, line, seat.pool.script, report)
         with (
-            closing(own),
+            closing(table),
             ending(lambda error: _next_step(error, joined, party, journal, standing.run or ""), lambda: True),
             signs_of_life(lambda: stage[0], lambda entry: write({**entry, "party": party}), steps=False),
         ):
@@ -225,7 +225,7 @@ def _take_part(seat: Seat, account: Any, printed: OutputOptions, log: Path | Non
                 noise=seat.pool.noise,
                 account=account,
                 reserved=standing.reserved,
-                checked=lambda: tell_columns(own),
+                checked=lambda: tell_columns(table),
                 keep=standing.keep,
                 facts={"trust": list(seat.pool.trust)},
             )

@@ -67,8 +67,8 @@ def declare(
     whom: Literal["rows", "users"] = "users" if unit == "users" else "rows"
     checked(dataset, epsilon, delta, how, whom, owner, note)  # before a file is made for it
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how, whom, owner, note)
-    where = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
-    with printing(lambda: where):
+    message = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
+    with printing(lambda: message):
         show(
             f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} "
             f"composition{', for each user' if unit == 'users' else ''})"
@@ -101,9 +101,9 @@ def export(
     target, datasets = checked_target(out, (".csv", ".json"), "ledgers"), Ledger.open(ledger).status()
     text = _table(datasets) if target.suffix == ".csv" else json.dumps(_plain(datasets), indent=1) + "\n"
     put(target, text.encode())
-    where = f"the ledger is in {target}"
-    with printing(lambda: where):
-        show(plain(where))
+    message = f"the ledger is in {target}"
+    with printing(lambda: message):
+        show(plain(message))
 
 
 @ledger_app.command()
@@ -155,7 +155,7 @@ def _lines(data: DatasetStatus) -> Iterator[str]:
         f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}"
         f"{', for each user' if data.unit == 'users' else ''}); left: {data.left}"
     )
-    yield from (f"  {what}: {plain(text)}" for what, text in (("owner", data.owner), ("note", data.note)) if text)
+    yield from (f"  {field}: {plain(text)}" for field, text in (("owner", data.owner), ("note", data.note)) if text)
     for run in data.runs:
         ended = "done" if run.rounds else "ended without a question"
         state = (

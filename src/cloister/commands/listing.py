@@ -96,10 +96,10 @@ def list_plugins(as_json: AsJson = False) -> None:
     """
     from cloister.core.registry.registry import registry
 
-    built_in, *others = registry().plugins
+    built_in, *plugged_in = registry().plugins
     plugins = [
         (built_in, ()),
-        *((p, registry().faults(p)) for p in others),
+        *((p, registry().faults(p)) for p in plugged_in),
     ]  # built-in ones are tested, and load slowly
     if as_json:
         print_json(

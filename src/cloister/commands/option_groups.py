@@ -100,59 +100,18 @@ REPEATED: Mapping[str, Callable[[Any], Any]] = {
 
 @final
 @attrs.frozen
-class Excludes:
-    """Options of a class that a command does not take. Args: why (shown to whoever gives one), names."""
-
-    why: str
-    names: tuple[str, ...]
-
-
-def excludes(why: str, *names: str) -> Excludes:
-    """Mark options of a class that a command does not take."""
-    return Excludes(why, names)
-
-
-@final
-@attrs.frozen
-class Requires:
-    """Options of a class that must be given to a command."""
-
-    names: tuple[str, ...]
-
-
-def requires(*names: str) -> Requires:
-    """Mark options of a class that must be given to a command."""
-    return Requires(names)
-
-
-@final
-@attrs.frozen
-class DefaultOf:
-    """Default of an option in one command, for its help. Args: name, words."""
-
-    name: str
-    words: str
-
-
-def default_of(name: str, words: str) -> DefaultOf:
-    """Mark an option of a class that has another default in a command."""
-    return DefaultOf(name, words)
-
-
-@final
-@attrs.frozen
 class TakenOptions:
     """Class of options as one command takes it.
 
     Args:
         kind: the class.
-        excludes: options that the command does not take.
+        missing: reason for each option that the command does not take.
         requires: names of options that must be given.
         defaults: descriptions of defaults that differ from the class's, by option.
     """
 
     kind: type
-    excludes: tuple[Excludes, ...] = ()
+    missing: Mapping[str, str] = attrs.field(factory=dict)
     requires: tuple[str, ...] = ()
     defaults: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -163,15 +122,10 @@ class TakenOptions:
         if not (isinstance(kind, type) and attrs.has(kind)):
             return None
         mandatory = tuple(field.name for field in attrs.fields(kind) if field.default is attrs.NOTHING)
-        required = tuple(name for mark in marks if isinstance(mark, Requires) for name in mark.names)
-        defaults = {mark.name: mark.words for mark in marks if isinstance(mark, DefaultOf)}
-        excluded = tuple(mark for mark in marks if isinstance(mark, Excludes))
-        return cls(kind, excluded, mandatory + required, defaults)
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """Reason for each option that the command does not take."""
-        return {name: excluded.why for excluded in self.excludes for name in excluded.names}
+        group = cls(kind, requires=mandatory)
+        for mark in marks:
+            group = mark(group)
+        return group
 
     @property
     def taken(self) -> dict[str, CliOption]:
@@ -184,11 +138,11 @@ class TakenOptions:
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield the parameters of the command, as typer reads them."""
-        kinds, own = _kinds(self.kind), self._defaults
+        kinds, defaults = _kinds(self.kind), self._defaults
         for name, option in self.taken.items():
             kind = kinds[name] if option.kind is None else option.kind
             flag = kind is bool or bool in get_args(kind)
-            default = inspect.Parameter.empty if name in self.requires else False if flag else own[name]
+            default = inspect.Parameter.empty if name in self.requires else False if flag else defaults[name]
             if name in self.requires:
                 kind = next((part for part in get_args(kind) if part is not type(None)), kind)
             yield inspect.Parameter(
@@ -200,27 +154,46 @@ class TakenOptions:
 
     def _in_help(self, name: str, option: CliOption) -> CliOption:
         """Return an option with the default that it has in this command."""
-        own = "" if name in self.requires else self.defaults.get(name)
-        return option if own is None else option.with_default(own)
+        defaults = "" if name in self.requires else self.defaults.get(name)
+        return option if defaults is None else option.with_default(defaults)
 
-    def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
+    def read(self, values_by_flag: dict[str, Any], config: Mapping[str, Any]) -> Any:
         """Return the options, an instance of the class.
 
         Args:
-            given: values of flags by name; those of this group are taken out.
+            values_by_flag: values of flags by name; those of this group are taken out.
             config: values of a config file by name.
         """
-        kinds, own, values = _kinds(self.kind), self._defaults, dict[str, Any]()
+        kinds, defaults, values = _kinds(self.kind), self._defaults, dict[str, Any]()
         for name, option in self.taken.items():
-            value = given.pop(name)
+            value = values_by_flag.pop(name)
             configured = as_declared(config.get(name), kinds[name], name)
             if name in REPEATED:
                 values[name] = {**(configured or {}), **REPEATED[name](value)}
             elif value is None or value is False:
-                values[name] = own[name] if configured is None else configured
+                values[name] = defaults[name] if configured is None else configured
             else:
                 values[name] = value if option.read is None else option.read(value)
         return self.kind(**values)
+
+
+Mark = Callable[[TakenOptions], TakenOptions]
+"""Difference of one command from the class of options."""
+
+
+def excludes(why: str, *names: str) -> Mark:
+    """Mark options that a command does not take. Args: why (shown to whoever gives one), names."""
+    return lambda group: attrs.evolve(group, missing={**group.missing, **dict.fromkeys(names, why)})
+
+
+def requires(*names: str) -> Mark:
+    """Mark options that must be given to a command."""
+    return lambda group: attrs.evolve(group, requires=group.requires + names)
+
+
+def default_of(name: str, words: str) -> Mark:
+    """Mark an option that has another default in a command."""
+    return lambda group: attrs.evolve(group, defaults={**group.defaults, name: words})
 
 
 Command = Callable[..., None]
@@ -282,16 +255,16 @@ def read_config(path: Path | None, options: Mapping[str, CliOption], command: st
         InvalidInput: the file cannot be read, has an option twice, or one that the command does not take.
         UnknownName: it has an option that does not exist.
     """
-    values, known = dict[str, Any](), _names(options)
+    values, names = dict[str, Any](), _names(options)
     for name, value in mapping_in(path, "config").items():
         key = name.replace("-", "_")
-        if key not in known:
+        if key not in names:
             if why := why_excluded(command, f"--{key.replace('_', '-')}"):
                 raise InvalidInput(f"{why} (in the config file {path})")
-            raise UnknownName("option", key, known, "(in the config file)")
-        if known[key] in values:
+            raise UnknownName("option", key, names, "(in the config file)")
+        if names[key] in values:
             raise InvalidInput(f"the config file {path} says {key} twice, by two names: leave one out")
-        values[known[key]] = value
+        values[names[key]] = value
     return values
 
 
@@ -302,21 +275,21 @@ def _names(options: Mapping[str, CliOption]) -> dict[str, str]:
     return {name: name for name in options} | long_names
 
 
-def mapping_in(path: Path | None, what: str) -> dict[str, Any]:
+def mapping_in(path: Path | None, noun: str) -> dict[str, Any]:
     """Read a table from a .toml or .json file; empty without a file.
 
     Args:
         path: the file.
-        what: noun for what it holds, in an error.
+        noun: noun for what it holds, in an error.
 
     Raises:
         InvalidInput: the file holds no table.
     """
     from cloister.run.bounds import table_from
 
-    loaded = {} if path is None else table_from(path, what)
+    loaded = {} if path is None else table_from(path, noun)
     if not isinstance(loaded, dict):
-        raise InvalidInput(f"the {what} file {path} is no table: give names with their values")
+        raise InvalidInput(f"the {noun} file {path} is no table: give names with their values")
     return loaded
 
 

@@ -261,12 +261,12 @@ class RunOptions:
 
         return {"bounds": self.bounds, "described": described(self.describe, self.describe_words, self.most_words)}
 
-    def request(self, parties: int = 0, **others: Any) -> Any:
+    def request(self, parties: int = 0, **overrides: Any) -> Any:
         """Return the ``Request``.
 
         Args:
             parties: number of parties that aggregate their rows; 0: none.
-            others: fields of the request, in place of these.
+            overrides: fields of the request, in place of these.
 
         Raises:
             InvalidInput: k or epsilon is not given, or some option makes no sense.
@@ -283,7 +283,7 @@ class RunOptions:
             values["zoom"] = share_or_word(self.zoom)
         if values.pop("pooled", False):
             values |= {"trust": pooled_trust(parties, self.trust), "parties": parties}
-        return Request(**values | others)
+        return Request(**values | overrides)
 
 
 DESCRIBING = "describe", "describe_words", "most_words", "describe_share"

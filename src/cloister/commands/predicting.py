@@ -51,8 +51,8 @@ def rows_of(
         CloisterError: there are no such columns, or another number of them.
     """
     categories = result.problem.get("categories", {})
-    own = table_columns(result.columns, categories)
-    columns = reading.columns or own
+    own_columns = table_columns(result.columns, categories)
+    columns = reading.columns or own_columns
     options: dict[str, Any] = {
         **reading.arguments(),
         "missing": reading.missing_of(result),
@@ -61,9 +61,9 @@ def rows_of(
     }
     try:
         population = source(rows, **{**options, "columns": columns, "categories": categories})
-        if (used := list(population.selection.used)) != own and in_order(used, own) == own:
+        if (used := list(population.selection.used)) != own_columns and in_order(used, own_columns) == own_columns:
             population.close()
-            population = source(rows, **{**options, "columns": own, "categories": categories})
+            population = source(rows, **{**options, "columns": own_columns, "categories": categories})
     except UnknownName:
         if reading.columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise
@@ -75,7 +75,8 @@ def rows_of(
         raise
     if told is not None and reading.columns and population.columns != result.columns:
         pairs = zip(population.columns, result.columns, strict=True)
-        told(f"columns are read as the result's: {few([f'{name} as {own}' for name, own in pairs if name != own])}")
+        renamed = [f"{name} as {column}" for name, column in pairs if name != column]
+        told(f"columns are read as the result's: {few(renamed)}")
     return population
 
 

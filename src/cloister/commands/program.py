@@ -126,12 +126,12 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         return _refuse("there is not enough memory for this: ask for fewer centres, or fewer columns", REFUSED)
 
 
-def _shown(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _shown(message: Warning | str, category: type[Warning], *location: Any) -> None:
     """Show a warning of cloister's in one line, and others as Python does."""
     if category.__module__.startswith("cloister."):
         say(f"note: {message}")
     else:
-        SHOW_WARNING(message, category, *where)
+        SHOW_WARNING(message, category, *location)
 
 
 def _ended(app: typer.Typer, words: Sequence[str]) -> int:
@@ -230,11 +230,11 @@ def ending(next_step: Callable[[BaseException], str], open: Callable[[], bool] =
 
 
 @contextmanager
-def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
+def printing(location: Callable[[], str], only: bool = False) -> Iterator[None]:
     """Print finished work, and if that fails say where the result is, or how to print it again.
 
     Args:
-        where: returns the text for a failure.
+        location: returns the text for a failure.
         only: the result goes nowhere else. Otherwise a reader who closes the pipe has seen enough, and the program ends
             quietly.
     """
@@ -243,12 +243,12 @@ def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
         sys.stdout.flush()
     except KeyboardInterrupt:
         mute(sys.stdout)
-        _end("interrupted", where(), INTERRUPTED)
+        _end("interrupted", location(), INTERRUPTED)
     except OSError as error:
         mute(sys.stdout)
         if isinstance(error, BrokenPipeError) and not only:
             raise typer.Exit(UNPRINTED) from None
-        _end(f"cannot write the output: {reason(error)}", where(), UNPRINTED)
+        _end(f"cannot write the output: {reason(error)}", location(), UNPRINTED)
 
 
 def reason(error: OSError) -> str:

@@ -36,7 +36,7 @@ Event: TypeAlias = dict[str, Any]
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def bar(noun: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the time that is left on a terminal, and nothing elsewhere.
 
     Yields a function that is called with the numbers done and in total.
@@ -48,7 +48,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with _shown(*columns) as shown:
-        task = shown.add_task(what, total=None)
+        task = shown.add_task(noun, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
@@ -56,8 +56,8 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 class Count:
     """Running count, which is called with an increment. Args: what (noun), draw (called with the increment)."""
 
-    def __init__(self, what: str, draw: Callable[[int], None] = lambda n: None) -> None:
-        self._what, self._draw, self._done = what, draw, 0
+    def __init__(self, noun: str, draw: Callable[[int], None] = lambda n: None) -> None:
+        self._what, self._draw, self._done = noun, draw, 0
 
     def __call__(self, increment: int) -> None:
         self._done += increment
@@ -69,17 +69,17 @@ class Count:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Count]:
+def counting(noun: str) -> Iterator[Count]:
     """Show a running count, such as "reports read", on a terminal, and nothing elsewhere."""
     if not on_terminal():
-        yield Count(what)
+        yield Count(noun)
         return
     from rich.progress import MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
     with _shown(*columns) as shown:
-        task = shown.add_task(what, total=None)
-        yield Count(what, lambda increment: shown.advance(task, increment))
+        task = shown.add_task(noun, total=None)
+        yield Count(noun, lambda increment: shown.advance(task, increment))
 
 
 def _shown(*columns: Any) -> Any:

@@ -74,15 +74,15 @@ class LabelView:
         from cloister.rows.databases.features import table_columns as columns_of
 
         categories = self.result.problem.get("categories", {})
-        own = table_columns(self.result.columns, categories)
-        columns = self.columns or own
+        own_columns = table_columns(self.result.columns, categories)
+        columns = self.columns or own_columns
         if self.address is None:
             texts = [*categories, *(name for name in self.kept or () if name not in columns)]
             table = labels.unseen({name: name in texts for name in dict.fromkeys([*columns, *texts])}, self.table)
         else:
             table = connecting.table_of(backend, self.table, connecting.shown(self.address))
         used = select(columns_of(table), columns, categories).used
-        chosen = select(columns_of(table), in_order(used, own), categories)
+        chosen = select(columns_of(table), in_order(used, own_columns), categories)
         check_columns(self.result, chosen.features)
         labelling = Labelling.of(self.result.centers, self.result.units)
         return labels.labelled(table, chosen, labelling, dialect_of(backend), self.kept)
