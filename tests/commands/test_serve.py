@@ -26,7 +26,7 @@ from tests.in_process import cloister, ran
             {"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 1234},
             "collecting for plan abababababababab on http://127.0.0.1:1; 1,234 reports are here already",
         ),
-        ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are sent back until it can"),
+        ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are rejected until it can"),
         ({"event": "end"}, ""),
     ],
 )

@@ -75,6 +75,7 @@ class CliOption:
             parser=self.parser,
             min=self.min,
             max=self.max,
+            show_default="default" not in self.words.lower(),
         )
 
 

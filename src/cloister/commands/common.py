@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from cloister.commands.cli_option import OUTPUT
 from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 
@@ -45,7 +46,7 @@ GroupNames = Annotated[
         "or a .toml or .json file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=OUTPUT)]
 
 WIDEST = 24
 """Maximum number of characters of a heading; longer ones are cut."""

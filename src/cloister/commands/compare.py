@@ -69,14 +69,14 @@ def compare(
     rows: RowsOrAddress,
     reading: Annotated[
         Reading,
-        excludes("rows are held in memory by every process, each on one core", "engine", "scheduler", "threads"),
+        excludes("every process holds the rows in memory, and uses one core", "engine", "scheduler", "threads"),
     ],
     options: Annotated[
         RunOptions,
-        excludes("several are compared, by --epsilon, --delta and --methods of its own", "epsilon", "delta", "method"),
+        excludes("it compares several: give its own --epsilon, --delta and --methods", "epsilon", "delta", "method"),
         excludes("each contender has its own: METHOD:name=value in --methods", "components", "options"),
         excludes("rows are in one place, and no parties aggregate them", "pooled"),
-        excludes("costs are of centres, whatever describes their groups", *DESCRIBING),
+        excludes("it compares the costs of centres alone", *DESCRIBING),
         excludes("runs are independent, and figures are not private", "seed", "not_private"),
         default_of("public_rows", "the number of these rows"),
     ],

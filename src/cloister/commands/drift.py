@@ -30,7 +30,7 @@ METHOD = "kept-centers"
 def drift(
     result: SavedResult,
     rows: RowsOrAddress,
-    reading: Annotated[Reading, excludes("the result says which they are", "categories")],
+    reading: Annotated[Reading, excludes("the result has the categories", "categories")],
     charged: LedgerOptions,
     printed: OutputOptions,
     epsilon: Annotated[float, by_itself(RunOptions, "epsilon").option],

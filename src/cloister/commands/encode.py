@@ -47,7 +47,7 @@ class AnswerOptions:
 
 Rowwise = Annotated[
     Reading,
-    excludes("the plan says which they are", "categories"),
+    excludes("the plan has the categories", "categories"),
     excludes("reports are drawn by this process, person by person", "engine", "workers", "scheduler", "threads"),
 ]
 

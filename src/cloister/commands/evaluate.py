@@ -23,7 +23,8 @@ from cloister.commands.program import ending, printing
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
-    from cloister.commands.evaluating import EvaluationReport, GroupsOfRows
+    from cloister.commands.evaluating import EvaluationReport
+    from cloister.commands.grouping import GroupsOfRows
     from cloister.run.result import Result
 
 MEANING = {
@@ -44,7 +45,7 @@ COSTS = {"k-means": "nicv", "k-median": "k_median"}
 
 NOT_PRIVATE = "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
 
-EXCLUDED = "the result says which they are", "categories", "user_column"
+EXCLUDED = "the result has the categories, and figures are of rows", "categories", "user_column"
 """Options of rows that a command does not take if it compares rows with a result."""
 
 
@@ -53,7 +54,7 @@ def evaluate(
     result: SavedResult,
     rows: RowsOrAddress,
     reading: Annotated[Reading, excludes(*EXCLUDED)],
-    printed: Annotated[OutputOptions, excludes("figures that are not private are printed alone", "out")],
+    printed: Annotated[OutputOptions, excludes("figures that are not private are only printed", "out")],
     reference: Annotated[
         bool, typer.Option(help="Compare with scikit-learn's k-means on the same rows, which is not private.")
     ] = True,

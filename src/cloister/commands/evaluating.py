@@ -78,41 +78,6 @@ class EvaluationReport:
 
 @final
 @attrs.frozen(eq=False)
-class GroupsOfRows:
-    """Rows that are nearest to each of k centres. NOT private.
-
-    Args:
-        rows: number of rows used.
-        left_out: number of rows with a missing or infinite cell.
-        clipped: number of used rows outside the bounds.
-        sizes: number of rows of each group, (k,).
-        means: of the clipped rows, (k, d) in the caller's units; nan for an empty group.
-        spreads: standard deviations of the clipped rows, (k, d); nan for an empty group.
-        unclipped: means of the same rows as they are, (k, d).
-    """
-
-    rows: int
-    left_out: int
-    clipped: int
-    sizes: Ints
-    means: Floats
-    spreads: Floats
-    unclipped: Floats
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data, with the unclipped means only if some row was clipped."""
-        tables = {"means": self.means, "spreads": self.spreads}
-        tables |= {"unclipped_means": self.unclipped} if self.clipped else {}
-        groups = [
-            {"rows": int(n), **{name: row[i].tolist() if n else None for name, row in tables.items()}}
-            for i, n in enumerate(self.sizes)
-        ]
-        counts = {"rows": self.rows, "left_out": self.left_out, "clipped": self.clipped}
-        return {"private": False, **counts, "groups": groups}
-
-
-@final
-@attrs.frozen(eq=False)
 class Clipped:
     """Rows of a chunk that can be used.
 
@@ -160,7 +125,7 @@ class CentersInUnits:
             return label, np.square((rows - self.centers[label]) / self.units).sum(axis=1)
 
 
-def _added(one: Any, other: Any) -> Any:
+def added_fields(one: Any, other: Any) -> Any:
     """Return the sums of two objects' numbers, field by field."""
     names = [field.name for field in attrs.fields(type(one))]
     added = {name: getattr(one, name) + getattr(other, name) for name in names}
@@ -197,13 +162,13 @@ class Tally:
         if clipped.outside.any():
             unclipped[clipped.outside] = scale.nearest(clipped.rows[clipped.outside])[1]
         sums, sizes = np.zeros_like(scale.centers), np.zeros(len(scale.centers))
-        for k, members in _by_label(label):
+        for k, members in by_label(label):
             sums[k], sizes[k] = (clipped.moved[members] - scale.centers[k]).sum(axis=0), len(members)
         return cls(_costs(squares), _costs(unclipped), sums, sizes)
 
     def merge(self, other: Self) -> Self:
         """Return the totals of both."""
-        added: Self = _added(self, other)
+        added: Self = added_fields(self, other)
         return added
 
     def means(self, centers: Floats) -> Floats:
@@ -278,7 +243,7 @@ def _second(
 
 def _spread(moved: Floats, scale: CentersInUnits, means: Floats, reference: Floats | None) -> Spread:
     away = np.zeros(len(means))
-    for k, members in _by_label(scale.nearest(moved)[0]):
+    for k, members in by_label(scale.nearest(moved)[0]):
         away[k] = np.linalg.norm((moved[members] - means[k]) / scale.units, axis=1).sum()
     cost = 0.0
     if reference is not None and len(moved):
@@ -321,7 +286,7 @@ def _davies_bouldin(scale: CentersInUnits, tally: Tally, away: Floats) -> float:
     return metrics.davies_bouldin_of(means, away[used] / tally.sizes[used])
 
 
-def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
+def by_label(label: Any) -> Iterator[tuple[int, Any]]:
     """Yield the clusters that have rows, with the places of their rows."""
     order = np.argsort(label, kind="stable")
     clusters, starts = np.unique(label[order], return_index=True)
@@ -369,65 +334,3 @@ def evaluated(result: Result, population: TableRows, missing: Missing, reference
 def _reference(drawn: Floats, scale: CentersInUnits, k: int) -> Floats | None:
     """Return the centres (k, d) of scikit-learn's k-means; None if there are fewer rows than centres."""
     return metrics.reference_centers(drawn / scale.units, k, seed=0) * scale.units if len(drawn) >= k else None
-
-
-@final
-@attrs.frozen(eq=False)
-class SpreadSums:
-    """Sums over some rows of their offsets from the nearest of k centres.
-
-    Args:
-        left_out, clipped: numbers of rows.
-        sizes: of the groups, (k,).
-        offsets: sums for the clipped rows, (k, d).
-        squares: sums of the squares of those offsets, (k, d).
-        unclipped: sums for the rows as they are, (k, d).
-    """
-
-    left_out: int
-    clipped: int
-    sizes: Ints
-    offsets: Floats
-    squares: Floats
-    unclipped: Floats
-
-    def merge(self, other: Self) -> Self:
-        """Return the totals of both."""
-        added: Self = _added(self, other)
-        return added
-
-
-def _sums(chunk: Chunk, result: Result, missing: Missing, scale: CentersInUnits) -> SpreadSums:
-    clipped, centers = Clipped.of(chunk, result, missing), scale.centers
-    sizes = np.zeros(len(centers), np.int64)
-    totals, squares, unclipped = (np.zeros_like(centers) for _ in range(3))
-    for k, members in _by_label(scale.labels(clipped.moved)):
-        offsets = clipped.moved[members] - centers[k]  # sums about the centres lose no digits
-        sizes[k] = len(members)
-        totals[k], squares[k] = offsets.sum(axis=0), np.square(offsets).sum(axis=0)
-        unclipped[k] = (clipped.rows[members] - centers[k]).sum(axis=0)
-    return SpreadSums(clipped.left_out, int(clipped.outside.sum()), sizes, totals, squares, unclipped)
-
-
-def _about(centers: Floats, offsets: Floats) -> Floats:
-    """Return means from their offsets about centres."""
-    means = centers + offsets
-    # what is left of a mean of 0 after rounding is 0
-    return np.where(np.abs(means) <= 2.0**-40 * np.abs(centers), 0.0, means)
-
-
-def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOfRows:
-    """Assign rows to their nearest centres, in the run's units, and summarise each group, in one pass.
-
-    Args and Raises: as for ``evaluated``.
-    """
-    scale = CentersInUnits(result.centers, np.ones(len(result.columns)) if result.units is None else result.units)
-    sums = population.added_up(partial(_sums, result=result, missing=missing, scale=scale), SpreadSums.merge)
-    if not sums.sizes.sum():
-        refuse_none()
-    with np.errstate(invalid="ignore", over="ignore"):
-        counts = np.where(sums.sizes > 0, sums.sizes, np.nan)[:, None]
-        mean = sums.offsets / counts
-        spreads = np.sqrt(np.maximum(sums.squares / counts - mean**2, 0.0))
-        means, unclipped = (_about(result.centers, offset) for offset in (mean, sums.unclipped / counts))
-    return GroupsOfRows(int(sums.sizes.sum()), sums.left_out, sums.clipped, sums.sizes, means, spreads, unclipped)

@@ -98,16 +98,16 @@ def explain(
     from cloister.run.fit import source
 
     if target.picture is not None and target.error is None:
-        raise InvalidInput("--picture draws predicted errors: give --error too, the one that is wanted")
+        raise InvalidInput("--picture plots predicted errors: give --error too")
     if target.error is not None and options.epsilon is None:
         options = attrs.evolve(options, epsilon=1.0)
     reading, options = with_start(reading, options)
     request, as_json = options.request(len(rows or ()) if options.pooled else 0), bool(printed.as_json)
     account = charged.account()
     if repeated.every is None and repeated != RepeatedRuns():
-        raise InvalidInput("a lifetime is of a run that is repeated: give --every too, such as 12 for one a month")
+        raise InvalidInput("a lifetime needs the number of runs in a year: give --every too, such as 12")
     if target.error is not None and (repeated.every is not None or account is not None):
-        raise InvalidInput("--every and a ledger are of one budget, and --error looks for one: give either")
+        raise InvalidInput("--error looks for a budget, and --every and --ledger need one: give either")
     request = request if account is None else account.asked(request)
     if not rows or dimension is not None:
         chosen = _named(rows, reading, dimension, options)
@@ -192,9 +192,7 @@ def _named(files: list[str] | None, reading: Reading, dimension: int | None, opt
 
     categories, described = reading.categories or {}, options.columns_of["described"]
     if not files and reading.of_a_source:
-        raise InvalidInput(
-            f"{', '.join(reading.of_a_source)}: for files or databases, and there are no rows to read: leave them out"
-        )
+        raise InvalidInput(f"there are no files or databases to read: leave out {', '.join(reading.of_a_source)}")
     if not files and dimension is None:
         selection = named(reading.columns, categories, named_in(options.bounds), described, reading.user_column)
         if selection is not None:

@@ -47,8 +47,8 @@ def join(
     data: Annotated[list[str], typer.Option(help=f"This party's rows. {ADDRESS_HELP} Repeatable.")],
     reading: Annotated[
         Reading,
-        excludes("all parties' plan names them, and each holds numbers", "columns", "categories"),
-        excludes("a pool's promise is about rows", "user_column"),
+        excludes("the plan names them, and all hold numbers", "columns", "categories"),
+        excludes("a pool protects rows, not users", "user_column"),
     ],
     member: MemberOptions,
     charged: LedgerOptions,

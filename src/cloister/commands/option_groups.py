@@ -263,7 +263,7 @@ def read_config(path: Path | None, options: Mapping[str, CliOption], command: st
                 raise InvalidInput(f"{why} (in the config file {path})")
             raise UnknownName("option", key, names, "(in the config file)")
         if names[key] in values:
-            raise InvalidInput(f"the config file {path} says {key} twice, by two names: leave one out")
+            raise InvalidInput(f"the config file {path} sets {key} twice, by two names: leave one out")
         values[names[key]] = value
     return values
 
@@ -289,7 +289,7 @@ def mapping_in(path: Path | None, noun: str) -> dict[str, Any]:
 
     loaded = {} if path is None else table_from(path, noun)
     if not isinstance(loaded, dict):
-        raise InvalidInput(f"the {noun} file {path} is no table: give names with their values")
+        raise InvalidInput(f"the {noun} file {path} is not a table: give names with their values")
     return loaded
 
 

@@ -35,7 +35,7 @@ def plot(
     out: Annotated[Path, typer.Option("-o", "--out", help="File for the picture: .png or .svg.")],
     curve: Annotated[
         bool,
-        typer.Option("--curve", help="Plot the cost against k that the tree program computed, instead of the map."),
+        typer.Option("--curve", help="Plot cost against k, as a tree method computed it, instead of the map."),
     ] = False,
     parallel: Annotated[
         bool, typer.Option("--parallel", help="Plot parallel coordinates instead: a line per centre over the columns.")
@@ -106,9 +106,7 @@ def report(
     if out is None and registry is None:
         raise InvalidInput("there is nothing to write: give -o page.html, or --registry record.yaml")
     if (facts is not None and registry is None) or ((opened or axes is not None) and out is None):
-        raise InvalidInput(
-            "--facts are for --registry record.yaml, --axes and --open are for -o page.html: give both of a pair"
-        )
+        raise InvalidInput("--facts needs --registry record.yaml, and --axes and --open need -o page.html")
     page = None if out is None else checked_target(out, (".html",), "reports")
     target = None if registry is None else checked_target(registry, (".yaml",), "records")
     loaded, written = result_from(result, names), dict[str, Any]()

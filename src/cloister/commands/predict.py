@@ -73,9 +73,9 @@ def predict(
     result: SavedResult,
     reading: Annotated[
         Reading,
-        excludes("the result says which they are", "categories", "user_column"),
-        excludes("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
-        excludes("a view is of rows that stay", "materialise", "passes"),
+        excludes("the result has the categories, and each row has a label", "categories", "user_column"),
+        excludes("this process computes the labels, in the order of the rows", "engine", "workers", "scheduler"),
+        excludes("a view makes no copy of the rows, and no pass over them", "materialise", "passes"),
     ],
     labels: LabelOptions,
     in_sql: SqlOptions,
@@ -121,7 +121,7 @@ def _view(
         "labels in SQL go into no file, and are printed, or created at an address",
     )
     if reading.table is None:
-        raise InvalidInput("the rows' table has no name: give --table NAME")
+        raise InvalidInput("no table: give --table NAME")
     address = _address(rows, in_sql.create)
     return LabelView(Result.load(result), reading.table, address, in_sql.dialect, reading.columns, labels.keep)
 
@@ -151,7 +151,7 @@ def _label_files(
         "these options go with --sql and labels in a database",
     )
     if labels.out is None:
-        raise InvalidInput("the labels have no file: give --out labels.parquet")
+        raise InvalidInput("no file for the labels: give --out labels.parquet")
     target = checked_target(labels.out, ENDINGS, "labels")
     loaded = result_from(result, group_names)
     with ending(lambda error: "no labels were written: run it again"), progress() as bar:
@@ -181,7 +181,7 @@ def _address(rows: list[str] | None, create: str | None) -> str | None:
     from cloister.run.population import is_address
 
     if rows is not None and (len(rows) > 1 or not is_address(rows[0])):
-        raise InvalidInput("labels in SQL are of one database's rows: give its address, such as duckdb:///lake.db")
+        raise InvalidInput("labels in SQL need one database: give its address, such as duckdb:///lake.db")
     if create is not None and not rows:
         raise InvalidInput("a view is created in a database: give its address, such as duckdb:///lake.db")
     return rows[0] if rows else None

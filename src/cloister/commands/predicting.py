@@ -135,10 +135,10 @@ class Labels:
     def __attrs_post_init__(self) -> None:
         self._sizes = np.zeros(len(self.result.centers), np.int64)
         if len(set(self.kept)) < len(self.kept):
-            raise InvalidInput("a column is to be kept more than once: name each once")
+            raise InvalidInput("--keep names a column twice: name each once")
         for name in self._added:
             if name in self.kept:
-                raise InvalidInput(f"a column '{name}' cannot be kept: the labels' file has one of its own")
+                raise InvalidInput(f"--keep cannot copy '{name}': the file of labels has a column of that name")
 
     @property
     def _added(self) -> list[str]:
@@ -198,7 +198,7 @@ class Labels:
             try:
                 columns = [column.cast(field.type) for column, field in zip(arrays, schema, strict=True)]
             except arrow.ArrowInvalid:
-                raise InvalidInput("a column that is kept has another type in a later file: keep another") from None
+                raise InvalidInput("a column of --keep has another type in a later file: leave it out") from None
             yield arrow.record_batch(columns, schema=schema)
         if schema is None:
             raise InvalidInput("there are no rows to label")
@@ -224,7 +224,7 @@ class Labels:
                 for batch in batches:
                     sink.write_batch(batch)
         except _pyarrow().ArrowInvalid:
-            raise InvalidInput("a column that is kept has a type that this file cannot hold: keep another") from None
+            raise InvalidInput("a column of --keep has a type that this file cannot hold: leave it out") from None
 
     def _as_npy(self, file: IO[bytes]) -> None:
         """Write labels after a header that leaves room for the number of rows, which is known at the end."""

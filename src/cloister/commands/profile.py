@@ -34,7 +34,7 @@ from cloister.showing.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cloister.commands.evaluating import GroupsOfRows
+    from cloister.commands.grouping import GroupsOfRows
     from cloister.run.result import Result
     from cloister.showing.profile import ClusterProfile, Profile
 
@@ -123,7 +123,7 @@ def _save(target: Path, facts: dict[str, Any], profile: Profile, result: Result,
 
 def _groups(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
     """Return the rows of each cluster, read as ``evaluate`` reads them. NOT private."""
-    from cloister.commands.evaluating import grouped
+    from cloister.commands.grouping import grouped
     from cloister.commands.predicting import rows_of
 
     with (

@@ -324,7 +324,7 @@ class RunProgress:
             return (
                 f"run {self.run} is finished, and nothing is lost: "
                 f"{shlex.join(['cloister', 'ledger', 'result', str(self.account.ledger), str(self.run)])} prints it "
-                f"again for nothing"
+                f"again at no cost"
             )
         if self.result is None:
             return "nothing was released: start it again"

@@ -54,10 +54,10 @@ def bar(noun: str) -> Iterator[Callable[[int, int], None]]:
 
 @final
 class Count:
-    """Running count, which is called with an increment. Args: what (noun), draw (called with the increment)."""
+    """Running count, which is called with an increment. Args: noun (in plural), draw (called likewise)."""
 
     def __init__(self, noun: str, draw: Callable[[int], None] = lambda n: None) -> None:
-        self._what, self._draw, self._done = noun, draw, 0
+        self._noun, self._draw, self._done = noun, draw, 0
 
     def __call__(self, increment: int) -> None:
         self._done += increment
@@ -65,7 +65,7 @@ class Count:
 
     @property
     def words(self) -> str:
-        return f"{self._done:,} {self._what}"
+        return f"{self._done:,} {self._noun}"
 
 
 @contextmanager

@@ -57,13 +57,11 @@ class NetworkOptions:
         from cloister.collection.service.running import certificate, check_origin, check_plain
 
         if self.key is not None and self.cert is None:
-            raise InvalidInput("--key is of a certificate: give --cert too")
+            raise InvalidInput("--key needs a certificate: give --cert too")
         if self.metrics_host is not None and self.metrics_port is None:
-            raise InvalidInput("--metrics-host is of a port for /metrics: give --metrics-port too")
+            raise InvalidInput("--metrics-host needs a port: give --metrics-port too")
         if self.metrics_port and (self.beside, self.metrics_port) == (self.host, self.port):
-            raise InvalidInput(
-                f"--port and --metrics-port are both {self.port}: counts have a port of their own, so choose another"
-            )
+            raise InvalidInput(f"--port and --metrics-port are both {self.port}: choose another port for /metrics")
         for origin in self.origin or ():
             check_origin(origin)
         if self.cert is None and not self.plain_http:
@@ -231,11 +229,11 @@ def _in_words(event: dict[str, Any]) -> str:
         case "waiting":
             return f"the next round cannot be opened yet: {event['why']}"
         case "disk":
-            return f"nothing can be written ({event['why']}): reports are sent back until it can"
+            return f"nothing can be written ({event['why']}): reports are rejected until it can"
         case "disk works":
             return "the disk works again"
         case "fault":
-            return f"a request met a fault of the collector's own ({event['what']}): it was not acknowledged"
+            return f"internal error in a request ({event['what']}): it was not acknowledged"
         case _:
             return ""
 
