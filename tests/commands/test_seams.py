@@ -286,7 +286,7 @@ def test_a_comparison_takes_a_config_file_with_several_budgets(folder: Path) -> 
     cells = json.loads(ran("compare rows.csv --config study.toml --workers 1 --json", folder).stdout)["cells"]
     assert [cell["epsilon"] for cell in cells] == [1, 4]
     (folder / "fit.toml").write_text('k = 3\nepsilon = 1\nmethod = "auto"\n')
-    assert "compare takes no --method: several are compared" in refused("compare rows.csv --config fit.toml", folder)
+    assert "compare takes no --method: it compares several" in refused("compare rows.csv --config fit.toml", folder)
 
 
 def test_a_comparison_keeps_rows_of_users_as_a_fit_does(folder: Path) -> None:

@@ -130,8 +130,9 @@ class Reading:
 
     @property
     def of_a_source(self) -> list[str]:
-        """Names of the given options that apply only to files or only to databases."""
-        return [name for name, option in declared(Reading).items() if option.only and getattr(self, name) is not None]
+        """Flags of the given options that apply only to files or only to databases."""
+        options = declared(Reading).items()
+        return [option.flags[-1] for name, option in options if option.only and getattr(self, name) is not None]
 
 
 Config = Annotated[

@@ -96,21 +96,21 @@ class Headed(TyperCommand):
                 formatter.write_dl(WAYS)
 
 
-def run(app: typer.Typer, words: Sequence[str]) -> int:
+def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Run a command line, and return its exit code.
 
     A refusal is one line and exit code 2, and so is any failure of a file or of the output.
 
     Args:
         app: the commands.
-        words: what follows the program's name.
+        arguments: what follows the program's name.
     """
     # BLAS's own threads cost more than they bring: products are small, and threads of ours work on the rows
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     harden_outputs()
-    warnings.showwarning = _shown  # type: ignore[assignment]  # passes on what it does not look at
+    warnings.showwarning = _show_warning  # type: ignore[assignment]  # passes its other arguments on
     try:
-        return _ended(app, words)
+        return _exit_code(app, arguments)
     except KeyboardInterrupt:
         mute(sys.stdout)
         return _refuse("interrupted", INTERRUPTED)
@@ -126,7 +126,7 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         return _refuse("there is not enough memory for this: ask for fewer centres, or fewer columns", REFUSED)
 
 
-def _shown(message: Warning | str, category: type[Warning], *location: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *location: Any) -> None:
     """Show a warning of cloister's in one line, and others as Python does."""
     if category.__module__.startswith("cloister."):
         say(f"note: {message}")
@@ -134,12 +134,12 @@ def _shown(message: Warning | str, category: type[Warning], *location: Any) -> N
         SHOW_WARNING(message, category, *location)
 
 
-def _ended(app: typer.Typer, words: Sequence[str]) -> int:
+def _exit_code(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Run a command, and return its exit code, also that of a command line that is not understood."""
-    command = _built(app)
+    command = _parser(app)
     try:
-        command._main_shell_completion({}, "cloister")  # ends here where a shell asks how words go on
-        with command.make_context("cloister", list(words)) as context:
+        command._main_shell_completion({}, "cloister")  # ends here if a shell asks for completions
+        with command.make_context("cloister", list(arguments)) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
@@ -152,14 +152,14 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
 
 
 @cache
-def _built(app: typer.Typer) -> Any:
+def _parser(app: typer.Typer) -> Any:
     """Return the parser of all commands, made once in a process, since it takes a tenth of a second."""
     command = get_command(app)
-    _made_strict(command)
+    _make_strict(command)
     return command
 
 
-def _made_strict(command: Any) -> None:
+def _make_strict(command: Any) -> None:
     """Let the parser reject numbers that are not finite, and leave files to the commands."""
     # the parser would say only that a file is not readable; ``cause`` also says whose it is
     for parameter in command.params:
@@ -168,7 +168,7 @@ def _made_strict(command: Any) -> None:
         if parameter.type.name.partition(" ")[0] in ("float", "int") and parameter.callback is None:
             parameter.callback = _finite
     for inner in getattr(command, "commands", {}).values():
-        _made_strict(inner)
+        _make_strict(inner)
 
 
 def _finite(context: Any, parameter: Any, value: Any) -> Any:

@@ -47,7 +47,7 @@ def bar(noun: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with _shown(*columns) as shown:
+    with _display(*columns) as shown:
         task = shown.add_task(noun, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
 
@@ -77,12 +77,12 @@ def counting(noun: str) -> Iterator[Count]:
     from rich.progress import MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
-    with _shown(*columns) as shown:
+    with _display(*columns) as shown:
         task = shown.add_task(noun, total=None)
         yield Count(noun, lambda increment: shown.advance(task, increment))
 
 
-def _shown(*columns: Any) -> Any:
+def _display(*columns: Any) -> Any:
     from rich.console import Console
     from rich.progress import Progress
 

@@ -168,7 +168,7 @@ def serve(
     refused = {reason: count for reason, count in collector.counts.refused.items() if count}
     report({"event": "end", "accepted": collector.counts.accepted, "reports": collector.reports, "refused": refused})
     if not as_json:
-        show("".join(f"{line}\n" for line in collector.counts.lines()) + _ended(collector, out))
+        show("".join(f"{line}\n" for line in collector.counts.lines()) + _summary(collector, out))
 
 
 def _warn(collector: Collector, plan: Path, out: Path) -> None:
@@ -200,7 +200,7 @@ def _bundle_fault(plan: Path, number: int) -> str | None:
     return None
 
 
-def _ended(collector: Collector, out: Path) -> str:
+def _summary(collector: Collector, out: Path) -> str:
     number = (
         "" if collector.plan.length == 1 or collector.opened is None else f" of round {collector.opened.form.round}"
     )
