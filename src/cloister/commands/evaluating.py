@@ -185,27 +185,29 @@ class FirstPass:
     Args:
         rows, left_out, clipped: numbers of rows.
         tallies: totals, one per unit of distance.
-        few: sample for silhouettes.
-        many: sample for the reference; None: there is no reference.
+        sample: rows for silhouettes.
+        reference_sample: rows to find the reference in; None: there is no reference.
     """
 
     rows: int
     left_out: int
     clipped: int
     tallies: tuple[Tally, ...]
-    few: DrawnRows
-    many: DrawnRows | None
+    sample: DrawnRows
+    reference_sample: DrawnRows | None
 
     def merge(self, other: Self) -> Self:
         """Return the findings on the rows of both."""
-        many = self.many
+        reference_sample = self.reference_sample
         return type(self)(
             self.rows + other.rows,
             self.left_out + other.left_out,
             self.clipped + other.clipped,
             tuple(one.merge(two) for one, two in zip(self.tallies, other.tallies, strict=True)),
-            self.few.merge(other.few),
-            many if many is None or other.many is None else many.merge(other.many),
+            self.sample.merge(other.sample),
+            reference_sample
+            if reference_sample is None or other.reference_sample is None
+            else reference_sample.merge(other.reference_sample),
         )
 
 
@@ -317,13 +319,13 @@ def evaluated(result: Result, population: TableRows, missing: Missing, reference
     )
     if not first.rows:
         refuse_none()
-    drawn = np.empty((0, dimension)) if first.many is None else first.many.rows
+    drawn = np.empty((0, dimension)) if first.reference_sample is None else first.reference_sample.rows
     references = [_reference(drawn, scale, k) for scale in scales]
     means = [tally.means(scale.centers) for scale, tally in zip(scales, first.tallies, strict=True)]
     second = partial(_second, result=result, scales=scales, means=means, references=references)
     spreads = population.added_up(second, _both)
     measured = [
-        _measured(scale, tally, spread, first.few.rows, centers)
+        _measured(scale, tally, spread, first.sample.rows, centers)
         for scale, tally, spread, centers in zip(scales, first.tallies, spreads, references, strict=True)
     ]
     sizes = tuple(map(int, first.tallies[-1].sizes.tolist()))

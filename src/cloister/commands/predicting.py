@@ -45,7 +45,8 @@ def rows_of(
         rows: paths, patterns, or an address.
         reading: its columns are the names of the result's columns in these rows, in the result's order, or the result's
             own names in any order. Default: the result's own; for a result without names those of the files.
-        told, progress: as of ``source``.
+        told: as of ``source``.
+        progress: as of ``source``.
 
     Raises:
         CloisterError: there are no such columns, or another number of them.
@@ -113,7 +114,7 @@ class Labels:
     Args:
         result: the result.
         population: the rows, from ``rows_of``.
-        kept: columns that are copied.
+        copied: columns that are copied.
         distances: also write the distances to the rows' centres, in the units of the run.
         missing: "refuse" or "drop".
         advance: called with the number of rows just read.
@@ -123,7 +124,7 @@ class Labels:
 
     result: Result
     population: Any
-    kept: Sequence[str] = ()
+    copied: Sequence[str] = ()
     distances: bool = False
     missing: str = "refuse"
     advance: Callable[[int], None] = lambda n: None
@@ -134,10 +135,10 @@ class Labels:
 
     def __attrs_post_init__(self) -> None:
         self._sizes = np.zeros(len(self.result.centers), np.int64)
-        if len(set(self.kept)) < len(self.kept):
+        if len(set(self.copied)) < len(self.copied):
             raise InvalidInput("--keep names a column twice: name each once")
         for name in self._added:
-            if name in self.kept:
+            if name in self.copied:
                 raise InvalidInput(f"--keep cannot copy '{name}': the file of labels has a column of that name")
 
     @property
@@ -155,7 +156,7 @@ class Labels:
             if target.exists() and os.path.samefile(path, target):
                 raise InvalidInput(f"{target} holds the rows themselves: give the labels another file")
         if target.suffix == ".npy":
-            if self.kept or len(self._added) > 1:
+            if self.copied or len(self._added) > 1:
                 raise InvalidInput("an .npy file holds labels alone: give .parquet or .csv to have more beside them")
             replace(target, self._as_npy)
         else:
@@ -166,7 +167,7 @@ class Labels:
         """Yield labels, distances and copied cells, a piece of the rows at a time."""
         units = 1.0 if self.result.units is None else self.result.units
         centers = self.result.centers / units
-        for rows, cells in self.population.beside(self.kept):
+        for rows, cells in self.population.beside(self.copied):
             usable = np.isfinite(rows).all(axis=1)
             if self.missing == "refuse" and not usable.all():
                 raise InvalidInput(
@@ -185,7 +186,7 @@ class Labels:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows: at least one batch, which may be empty."""
         arrow, schema = _pyarrow(), None
-        names = [*self.kept, *self._added]
+        names = [*self.copied, *self._added]
         group_names = arrow.array([*self.result.group_names, None])  # the last for rows without a label, -1
         for labels, distances, cells in self._pieces():
             arrays = [*(arrow.array(c) if isinstance(c, np.ndarray) else c for c in cells)]

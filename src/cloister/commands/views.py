@@ -27,7 +27,7 @@ class LabelView:
         address: of the database; None: connect to none, and write what the engine casts cells to.
         dialect: Ibis' name of the engine, without an address.
         columns: names of the result's columns in the table, in its order; None: the result's own.
-        kept: columns beside the label; None: all, or without an address the compared ones.
+        copied: columns beside the label; None: all, or without an address the compared ones.
     """
 
     result: Result
@@ -35,7 +35,7 @@ class LabelView:
     address: str | None = None
     dialect: str | None = None
     columns: list[str] | None = None
-    kept: list[str] | None = None
+    copied: list[str] | None = None
 
     def query(self, name: str | None = None) -> str:
         """Return the query, or the statement that creates a view of this name. Raises: CloisterError."""
@@ -77,7 +77,7 @@ class LabelView:
         own_columns = table_columns(self.result.columns, categories)
         columns = self.columns or own_columns
         if self.address is None:
-            texts = [*categories, *(name for name in self.kept or () if name not in columns)]
+            texts = [*categories, *(name for name in self.copied or () if name not in columns)]
             table = labels.unseen({name: name in texts for name in dict.fromkeys([*columns, *texts])}, self.table)
         else:
             table = connecting.table_of(backend, self.table, connecting.shown(self.address))
@@ -85,7 +85,7 @@ class LabelView:
         chosen = select(columns_of(table), in_order(used, own_columns), categories)
         check_columns(self.result, chosen.features)
         labelling = Labelling.of(self.result.centers, self.result.units)
-        return labels.labelled(table, chosen, labelling, dialect_of(backend), self.kept)
+        return labels.labelled(table, chosen, labelling, dialect_of(backend), self.copied)
 
 
 def refuse_with(values: dict[str, Any], why: str) -> None:
