@@ -21,9 +21,10 @@ import promises
 import typer
 from prose import escaped, rst
 
-from cloister.cli import app as program
+from cloister.cli import COMMANDS, app as program
+from cloister.commands.cli_option import declared
 from cloister.commands.option_groups import GROUPS
-from cloister.commands.options import WAYS, Charged, Printed, Wanted, declared
+from cloister.commands.options import WAYS, LedgerOptions, OutputOptions, RunOptions
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import registry
@@ -86,7 +87,7 @@ def _pages() -> Iterator[tuple[str, str]]:
 def _lists() -> Iterator[tuple[str, str]]:
     """What each command and each component is, in a line with a link: for the pages that list them."""
     command: Any = typer.main.get_command(program)
-    yield "cli", "".join(_line("cli", name, each.help or "") for name, each in command.commands.items())
+    yield "cli", "".join(_commands(command.commands))
     yield "options", "".join(_options())
     yield "ways", "".join(_ways())
     yield "promises", "".join(promises.page())
@@ -94,6 +95,14 @@ def _lists() -> Iterator[tuple[str, str]]:
     for role in sorted({spec.role for spec in registry().specs()}):
         found = (describe(registry(), spec) for spec in registry().specs(role))
         yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)
+
+
+def _commands(commands: dict[str, Any]) -> Iterator[str]:
+    """Commands by the headings of ``cloister --help``."""
+    for heading, names in COMMANDS.items():
+        yield f"**{heading}**\n\n"
+        yield from (_line("cli", name, commands[name].help or "") for name in names)
+        yield "\n"
 
 
 def _ways() -> Iterator[str]:
@@ -109,7 +118,7 @@ def _options() -> Iterator[str]:
     yield ".. list-table::\n   :header-rows: 1\n\n   * - option"
     yield from (f"\n     - {name}" for name in names)
     why = dict[str, list[str]]()
-    for kind in (Reading, Wanted, Charged, Printed):
+    for kind in (Reading, RunOptions, LedgerOptions, OutputOptions):
         for option, said in declared(kind).items():
             flag = (said.flags or (f"--{option.replace('_', '-')}",))[-1]
             yield f"\n   * - ``{flag}``"

@@ -1,7 +1,9 @@
-"""The program ``cloister``. It is light, so that Ctrl-C is met before the libraries are loaded and after the last word:
-there is never a traceback, and no second line. The other signals that ask a program to end are met alike (SIGTERM of
-containers and schedulers, SIGHUP of a terminal that is closed, SIGQUIT of its keyboard): what was written is told, and
-files that hold rows for a while are removed. The exit code is that of shells, 128 and the signal's number."""
+"""Program ``cloister``, which is light: Ctrl-C before the libraries are loaded, or after the end, shows no traceback.
+
+Other signals that ask a program to end are handled alike (SIGTERM of containers and schedulers, SIGHUP of a closed
+terminal, SIGQUIT of its keyboard): one line says what was written, and temporary files of rows are removed. The exit
+code is that of shells, 128 and the signal's number.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 INTERRUPTED = 130
-"""Exit code of a command line that a signal ended, whichever it was."""
+"""Exit code of the command line after any of these signals."""
 
 SIGNALS = "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"
 """Signals that ask a program to end; not every system has all of them."""
@@ -22,9 +24,10 @@ SIGNALS = "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
-    known = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-    usual = signal.default_int_handler, signal.SIG_DFL
-    heard = [one for one in known if signal.getsignal(one) in usual]  # not Ctrl-C in a shell's background, or nohup's
+    signals = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    defaults = signal.default_int_handler, signal.SIG_DFL
+    # those that somebody else handles are left alone: Ctrl-C in a shell's background, SIGHUP under nohup
+    handled = [number for number in signals if signal.getsignal(number) in defaults]
     last = int(signal.SIGINT)
 
     def interrupt(number: int, frame: Any) -> NoReturn:
@@ -32,20 +35,20 @@ def main() -> None:
         last = number
         raise KeyboardInterrupt
 
-    def meet(how: Any) -> None:
-        for one in heard:
-            signal.signal(one, how)
+    def handle(handler: Any) -> None:
+        for number in handled:
+            signal.signal(number, handler)
 
-    meet(_stop)
+    handle(_stop)
     from cloister.cli import main as run
 
     try:
-        meet(interrupt)
+        handle(interrupt)
         run()
     except KeyboardInterrupt:
         _stop(last)
     except SystemExit as end:
-        meet(lambda number, frame: os._exit(128 + number))
+        handle(lambda number, frame: os._exit(128 + number))
         if end.code == INTERRUPTED:  # Python itself ends by the signal if a library's import was interrupted
             atexit._run_exitfuncs()
             os._exit(128 + last)
@@ -53,7 +56,7 @@ def main() -> None:
 
 
 def _stop(number: int, frame: Any = None) -> NoReturn:
-    """End at once: nothing was begun."""
+    """End at once, since nothing has begun."""
     try:
         os.write(2, b"cloister: interrupted\n")
     finally:

@@ -1,4 +1,4 @@
-"""The command line: registers the commands. Heavy libraries are imported by the command that needs them."""
+"""Command line of cloister: registers the commands. Each command imports the heavy libraries that it needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cloister.commands.advance import advance, rounds
 from cloister.commands.common import show
 from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
+from cloister.commands.credentials import make_certificates, party_key, sign
 from cloister.commands.data import data_app, sample
 from cloister.commands.decode import decode
 from cloister.commands.demo import demo
@@ -19,7 +20,7 @@ from cloister.commands.drift import drift
 from cloister.commands.encode import answer, encode
 from cloister.commands.evaluate import evaluate
 from cloister.commands.fit import explain, fit
-from cloister.commands.join import join, make_certificates, party_key, sign
+from cloister.commands.join import join
 from cloister.commands.ledger import ledger_app
 from cloister.commands.listing import describe_component, list_components, list_plugins
 from cloister.commands.new_plugin import new_plugin
@@ -29,8 +30,11 @@ from cloister.commands.predict import predict
 from cloister.commands.profile import profile
 from cloister.commands.program import Commands, Headed, run
 from cloister.commands.reports import reports
-from cloister.commands.serve import serve, tickets_app
+from cloister.commands.serve import serve
 from cloister.commands.shuffle import shuffle
+from cloister.commands.tickets import tickets_app
+
+SUMMARY = "Cluster rows that nobody is allowed to see."
 
 app = typer.Typer(
     name="cloister",
@@ -38,11 +42,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Cluster rows that nobody is allowed to see.",
+    help=SUMMARY,
 )
-app.add_typer(ledger_app, name="ledger")
-app.add_typer(data_app, name="data")
-app.add_typer(tickets_app, name="tickets")
 
 
 def main() -> None:
@@ -50,59 +51,71 @@ def main() -> None:
     sys.exit(run(app, sys.argv[1:]))
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(version: bool) -> None:
+    if version:
         from cloister._version import __version__
 
         show(__version__)
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=SUMMARY)
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Cluster rows that nobody is allowed to see."""
+    """Take the options of the program itself."""
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_components,
-    "describe": describe_component,
-    "plugins": list_plugins,
-    "fit": fit,
-    "explain": explain,
-    "plan": plan,
-    "bundle": bundle,
-    "encode": encode,
-    "answer": answer,
-    "advance": advance,
-    "rounds": rounds,
-    "serve": serve,
-    "shuffle": shuffle,
-    "decode": decode,
-    "reports": reports,
-    "coordinate": coordinate,
-    "join": join,
-    "sign": sign,
-    "party-key": party_key,
-    "test-certificates": make_certificates,
-    "plot": plot,
-    "predict": predict,
-    "profile": profile,
-    "report": report,
-    "sample": sample,
-    "evaluate": evaluate,
-    "drift": drift,
-    "compare": compare,
-    "new-plugin": new_plugin,
-    "demo": demo,
+COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Clustering": {"fit": fit, "explain": explain, "compare": compare, "ledger": ledger_app},
+    "Results": {
+        "profile": profile,
+        "report": report,
+        "plot": plot,
+        "predict": predict,
+        "evaluate": evaluate,
+        "drift": drift,
+        "sample": sample,
+    },
+    "Phones": {
+        "plan": plan,
+        "bundle": bundle,
+        "encode": encode,
+        "answer": answer,
+        "serve": serve,
+        "tickets": tickets_app,
+        "shuffle": shuffle,
+        "reports": reports,
+        "rounds": rounds,
+        "advance": advance,
+        "decode": decode,
+    },
+    "Pools": {
+        "party-key": party_key,
+        "test-certificates": make_certificates,
+        "sign": sign,
+        "coordinate": coordinate,
+        "join": join,
+    },
+    "Parts and data": {
+        "list": list_components,
+        "describe": describe_component,
+        "plugins": list_plugins,
+        "new-plugin": new_plugin,
+        "data": data_app,
+        "demo": demo,
+    },
 }
-"""Commands by name, in the order of ``--help``."""
+"""Commands by heading and name, in the order of ``--help``."""
 
-for _name, _command in COMMANDS.items():
-    app.command(_name, cls=Headed)(_command)
+for _heading, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_heading)
+        else:
+            app.command(_name, cls=Headed, rich_help_panel=_heading)(_command)
 
 
 if __name__ == "__main__":

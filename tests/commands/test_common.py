@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.common import names, print_result, show, tables_of
+from cloister.commands.common import print_result, show, split_names, tables_of
 from cloister.core.errors import InvalidInput
 from cloister.run.result import Result
 from cloister.run.shown import center_texts
@@ -41,13 +41,13 @@ def result(d: int, k: int, **more: Any) -> Result:
 
 
 def test_a_name_with_a_comma_stands_in_double_quotes() -> None:
-    assert names('age, "dose, mg",say "so"') == ["age", "dose, mg", 'say "so"']
-    assert names('"a ""b"", c"') == ['a "b", c']
-    assert names("") == [""]
-    assert names(None) is None
+    assert split_names('age, "dose, mg",say "so"') == ["age", "dose, mg", 'say "so"']
+    assert split_names('"a ""b"", c"') == ['a "b", c']
+    assert split_names("") == [""]
+    assert split_names(None) is None
     for wrong in ('"a', '"a"b,c', "a\nb"):
-        with pytest.raises(InvalidInput, match="put one that has a comma in double quotes"):
-            names(wrong)
+        with pytest.raises(InvalidInput, match="quote one that holds a comma"):
+            split_names(wrong)
 
 
 def test_what_is_below_a_millionth_of_the_bounds_or_of_the_released_frame_is_read_as_nothing() -> None:

@@ -126,3 +126,26 @@ def test_a_sample_is_drawn_by_the_places_of_rows(folder: Path) -> None:
     result, chunks = Result.load(folder / "result.json"), [Chunk(start, ROWS[:100]) for start in (0, 100, 0)]
     numbers = [Clipped.of(chunk, result, "refuse").numbers.tolist() for chunk in chunks]
     assert numbers == [list(range(100)), list(range(100, 200)), list(range(100))]
+
+
+@pytest.mark.parametrize(
+    ("method", "objective", "cost"), [("auto", "k-means", "nicv"), ("private-lloyd-median", "k-median", "k_median")]
+)
+def test_the_cost_that_the_run_minimised_is_said_first_and_groups_by_size(
+    tmp_path: Path, method: str, objective: str, cost: str
+) -> None:
+    draws = np.random.default_rng(0)
+    groups = [(-0.5, 300), (0.5, 1500), (0.0, 700)]
+    np.save(tmp_path / "groups.npy", np.vstack([draws.normal(middle, 0.05, (n, 2)) for middle, n in groups]))
+    ran(
+        f"fit groups.npy -k 3 --epsilon 20 --delta 1e-6 --bounds=-1:1 --rows 2500 --method {method} --out it.json",
+        tmp_path,
+    )
+    lines = ran("evaluate it.json groups.npy", tmp_path).stdout.splitlines()
+    figure = json.loads(ran("evaluate it.json groups.npy --json", tmp_path).stdout)[cost]
+    assert lines[0].startswith("NOT private")
+    assert lines[1].startswith(f"{objective} cost, which the run minimised: {figure:.6g} (")
+    assert lines[4].split()[:2] == [cost, f"{figure:.6g}"]
+    released = Result.load(tmp_path / "it.json")
+    order = [int(part.split(":")[0]) for part in lines[3].removeprefix("Rows by nearest centre: ").split(", ")[:3]]
+    assert released.weights is None or order == released.by_size

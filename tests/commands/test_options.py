@@ -13,8 +13,9 @@ import typer
 
 from cloister.cli import app
 from cloister.commands import options as commands_options
+from cloister.commands.cli_option import HEADINGS, ROWS, declared
 from cloister.commands.option_groups import GROUPS
-from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Wanted, declared
+from cloister.commands.options import WAYS, LedgerOptions, OutputOptions, RunOptions
 from cloister.rows.categories import Category
 from cloister.rows.options import Reading, options_of_rows
 from cloister.rows.reading import reading_fingerprints
@@ -54,11 +55,10 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["fit", "explain", "plan", "compare"])
 def test_no_option_of_a_run_is_taken_and_forgotten(name: str) -> None:
-    """What is not handed on together (``asked.request``) is by its name."""
-    (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Wanted]
+    """What is not handed on together (``options.request``) is by its name."""
+    (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is RunOptions]
     file = Path(inspect.getfile(commands_options)).with_name(f"{'fit' if name == 'explain' else name}.py")
     _, _, source = file.read_text("utf-8").partition(f"\ndef {name}(")
-    source, _, _ = source.partition("\n\n\n")
     assert source
     if f"{parameter}.request(" not in source:
         assert [o for o in GROUPS[name][parameter].taken if f"{parameter}.{o}" not in source] == []
@@ -114,10 +114,10 @@ def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) 
 
 
 def test_fit_takes_everything_and_explain_all_that_decides_what_fit_would_do() -> None:
-    for kind in (Reading, Wanted):
+    for kind in (Reading, RunOptions):
         for name in ("fit", "explain"):
             assert set(declared(kind)) <= set(options(name))
-    assert set(declared(Charged)) | set(declared(Printed)) <= set(options("fit"))
+    assert set(declared(LedgerOptions)) | set(declared(OutputOptions)) <= set(options("fit"))
 
 
 def test_the_names_are_those_of_python() -> None:
@@ -127,7 +127,7 @@ def test_the_names_are_those_of_python() -> None:
     mine = set(inspect.signature(cloister.KMeans).parameters)
     shared = {"columns", "categories", "missing", "user_column", "threads", "trust", "rows_per_user", "components"}
     assert shared | {"options", "bounds", "zoom", "scale", "epsilon", "delta", "method"} <= mine
-    wanted = set(declared(Wanted)) - {"public_rows", "pooled"} | {"rows"}
+    wanted = set(declared(RunOptions)) - {"public_rows", "pooled"} | {"rows"}
     assert wanted <= {field.name for field in attrs.fields(Request)}
 
 
@@ -142,7 +142,7 @@ def test_delta_has_one_default_and_a_command_with_another_says_why() -> None:
         assert inspect.signature(what).parameters["delta"].default == DELTA, what
     assert pool.DEFAULTS["delta"] == DELTA
     assert Request(k=3, epsilon=1.0).delta == DELTA
-    assert f"Default: {DELTA:g}." in declared(Wanted)["delta"].help
+    assert f"Default: {DELTA:g}." in declared(RunOptions)["delta"].help
     ledger = COMMANDS["ledger"].commands["declare"]
     commands = {**COMMANDS, "ledger declare": ledger}
     for name, command in commands.items():
@@ -157,7 +157,37 @@ def test_help_is_under_headings_in_order(capsys: pytest.CaptureFixture[str]) -> 
         pass
     lines = capsys.readouterr().out.splitlines()
     found = [line[:-1] for line in lines if line.endswith(":") and line[:1].isalpha()]
-    assert found == ["Arguments", *HEADINGS, "Options", "Which way to read, by where rows are"]
+    mine = [heading for heading in HEADINGS if heading in found]
+    assert mine == ["Rows", "Privacy", "Method", "Ledger", "Output"]
+    assert found == ["Arguments", *mine, "Options", "Fastest way to read rows, by where they are"]
+
+
+def groups_of_commands(command: Any, words: str = "") -> list[tuple[str, Any]]:
+    """The program and each command that has commands of its own, by what is typed."""
+    inner = [(f"{words} {name}", each) for name, each in command.commands.items() if hasattr(each, "commands")]
+    return [(words, command), *(group for words, each in inner for group in groups_of_commands(each, words))]
+
+
+GROUPS_OF_COMMANDS = dict(groups_of_commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("words", GROUPS_OF_COMMANDS)
+def test_the_help_of_a_group_has_a_whole_line_for_each_command(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal of 80 characters: a summary that is cut, or goes on in another line, is no summary."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cloister(*words.split(), "--help").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name, command in GROUPS_OF_COMMANDS[words].commands.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name] and line.startswith("  ")]
+        summary = line.split(maxsplit=1)[1]
+        assert summary.endswith("."), name
+        assert summary == " ".join(command.help.split("\n\n")[0].split()), f"{name}: its help begins with more"
+
+
+def test_the_help_of_the_program_groups_commands_by_what_they_are_for() -> None:
+    lines = cloister("--help").stdout.splitlines()
+    headings = [line[:-1] for line in lines if line.endswith(":") and line[:1].isalpha()]
+    assert headings == ["Options", "Clustering", "Results", "Phones", "Pools", "Parts and data"]
 
 
 def test_ways_to_read_name_options_that_there_are() -> None:
@@ -173,6 +203,6 @@ def test_the_help_of_rows_says_what_each_command_does_without_it() -> None:
         ("fit", "Default: 1% of the budget counts them."),
         ("compare", "Default: the number of these rows."),
         ("drift", "Default: that of the earlier result."),
-        ("plan", "size."),
+        ("plan", "figure."),
     ):
         assert options(name)["public_rows"].help.endswith(default)

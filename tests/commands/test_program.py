@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 def test_no_words_at_all_show_the_help(words: tuple[str, ...]) -> None:
     done = cloister(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Commands:" in done.stderr
+    assert "\n\nOptions:\n" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as somebody else")
@@ -118,7 +118,9 @@ def test_a_warning_of_ours_is_one_line_and_others_are_as_python_has_them(
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        monkeypatch.setattr(program, "PLAINLY", lambda message, *_: print(f"Python says: {message}", file=sys.stderr))
+        monkeypatch.setattr(
+            program, "SHOW_WARNING", lambda message, *_: print(f"Python says: {message}", file=sys.stderr)
+        )
         assert program.run(app, []) == 0
     assert capsys.readouterr().err == "note: a worker ended early\nPython says: something else\n"
 

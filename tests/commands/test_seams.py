@@ -145,7 +145,7 @@ def test_columns_and_missing_cells_after_a_result_are_its_own(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("earlier.json rows.csv --category ward=A,B", "the result says which they are"),
+        ("earlier.json rows.csv --category ward=A,B", "the result has the categories"),
         ("earlier.json others.csv --columns u,v,ward", "rows for it have columns of these names"),
         ("plain.json rows.csv --columns x", "these are 1"),
         ("plain.json holes.csv", "some cells are missing"),
@@ -286,7 +286,7 @@ def test_a_comparison_takes_a_config_file_with_several_budgets(folder: Path) -> 
     cells = json.loads(ran("compare rows.csv --config study.toml --workers 1 --json", folder).stdout)["cells"]
     assert [cell["epsilon"] for cell in cells] == [1, 4]
     (folder / "fit.toml").write_text('k = 3\nepsilon = 1\nmethod = "auto"\n')
-    assert "compare takes no --method: several are compared" in refused("compare rows.csv --config fit.toml", folder)
+    assert "compare takes no --method: it compares several" in refused("compare rows.csv --config fit.toml", folder)
 
 
 def test_a_comparison_keeps_rows_of_users_as_a_fit_does(folder: Path) -> None:

@@ -13,7 +13,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.running import listening
 from cloister.collection.service.segments import collecting
 from cloister.collection.service.tickets import Issuer
-from cloister.commands.serve import _in_words, _told
+from cloister.commands.serve import _in_words, _reporter
 from cloister.core.errors import TRANSIENT, InvalidInput, Unavailable, transient_errors
 from tests.collection.service.collectors import plan_in
 from tests.in_process import cloister, ran
@@ -26,13 +26,13 @@ from tests.in_process import cloister, ran
             {"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 1234},
             "collecting for plan abababababababab on http://127.0.0.1:1; 1,234 reports are here already",
         ),
-        ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are sent back until it can"),
+        ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are rejected until it can"),
         ({"event": "end"}, ""),
     ],
 )
 def test_events_in_words(event: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _in_words(event) == words
-    _told(False)(event)
+    _reporter(False)(event)
     assert capsys.readouterr() == ("", f"{words}\n" if words else "")
 
 

@@ -1,4 +1,4 @@
-"""``cloister advance`` and ``cloister rounds``: closing rounds, and seeing which is open."""
+"""``cloister advance`` and ``cloister rounds``: close rounds, and show which is open."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cloister.commands.cli_option import REPORTS
 from cloister.commands.common import (
-    AcceptShares,
     AsJson,
     PlanFolder,
-    Robust,
-    Strict,
     console,
     given_reports,
     plain,
@@ -21,7 +19,8 @@ from cloister.commands.common import (
     say,
     show,
 )
-from cloister.commands.options import EngineName, SaveTo, Scheduler, Workers
+from cloister.commands.option_groups import option_groups
+from cloister.commands.options import ReportOptions, SaveTo
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import Log, counting, event_log, signs_of_life
 
@@ -31,30 +30,37 @@ GO_ON = (
 )
 
 
+Only = Annotated[
+    int | None,
+    typer.Option(
+        "--round", help="Close this round, counted from 1; nothing happens if it is closed. Default: the open one."
+    ),
+]
+
+
+@option_groups
 def advance(
     plan: PlanFolder,
+    options: ReportOptions,
     reports: Annotated[
         list[str] | None,
-        typer.Option(help="Folder or file of reports, a pattern in quotes, or - for standard input. Repeatable."),
-    ] = None,
-    out: SaveTo = None,
-    only: Annotated[
-        int | None,
         typer.Option(
-            "--round", help="Close this round, from 1; nothing happens if it is closed. Default: the open one."
+            help="Files or folders of reports, patterns in quotes, or - for standard input. Repeatable.",
+            rich_help_panel=REPORTS,
         ),
     ] = None,
-    least: Annotated[int, typer.Option(min=1, help="Reports that must count, or nothing is closed.")] = 1,
-    strict: Strict = False,
-    accept_shares: AcceptShares = False,
-    robust: Robust = None,
-    engine: EngineName = "serial",
-    workers: Workers = None,
-    scheduler: Scheduler = None,
+    out: SaveTo = None,
+    only: Only = None,
+    least: Annotated[
+        int, typer.Option(min=1, help="Minimum number of accepted reports; with fewer the round stays open.")
+    ] = 1,
     as_json: AsJson = False,
     log: Log = None,
 ) -> None:
-    """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
+    """Close a round with its reports, and open the next.
+
+    After the last round, cluster. Sees no row.
+    """
     from cloister.collection.server.aggregator import advance as run
     from cloister.run.saving import checked_target
 
@@ -70,13 +76,8 @@ def advance(
             given_reports(reports or []),
             only=None if only is None else only - 1,
             least=least,
-            strict=strict,
-            accept_shares=accept_shares,
-            robust=robust,
             progress=read,
-            engine=engine,
-            workers=workers,
-            scheduler=scheduler,
+            **options.arguments(),
         )
         for line in [] if done.intake is None else done.intake.lines():
             say(line)
@@ -85,7 +86,7 @@ def advance(
     with printing(lambda: GO_ON):
         if as_json:
             result = None if done.result is None else done.result.as_dict()
-            print_json({**_standing(done.transcript), "result": result})
+            print_json({**_progress(done.transcript), "result": result})
             return
         closed, length = done.transcript.index, done.transcript.plan.length
         if done.intake is not None:
@@ -100,49 +101,50 @@ def advance(
 
 
 def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
-    """Say which round of a plan is open, who is asked in each, by what, how many bytes she sends, and how many the
-    server publishes."""
+    """Show the rounds of a plan, and which one is open.
+
+    For each: who is asked, the questions, the bytes that each user sends, and the bytes that the server publishes.
+    """
     from cloister.collection.plan.transcript import Transcript
 
-    standing = _standing(Transcript.read(plan))
+    progress = _progress(Transcript.read(plan))
     if as_json:
-        print_json(standing)
+        print_json(progress)
         return
     from rich.table import Table
 
     table = Table(
-        title=f"plan {standing['plan'][:16]}: epsilon = {standing['epsilon']:g}, delta = {standing['delta']:g} in all"
+        title=f"plan {progress['plan'][:16]}: epsilon = {progress['epsilon']:g}, delta = {progress['delta']:g} in all"
     )
     for heading in ("round", "state", "users asked", "questions", "bytes each", "reports", "published"):
         table.add_column(heading, justify="left" if heading in {"state", "questions"} else "right", overflow="fold")
-    for one in standing["rounds"]:
-        asked = f"{one['asked']:.1%}"
+    for facts in progress["rounds"]:
         table.add_row(
-            str(one["round"]),
-            one["state"],
-            asked,
-            plain(_counted(one["mechanisms"])),
-            f"{one['bytes']:,}",
-            f"{one['reports']:,}",
-            f"{one['published']:,}",
+            str(facts["round"]),
+            facts["state"],
+            f"{facts['asked']:.1%}",
+            plain(_counted(facts["mechanisms"])),
+            f"{facts['bytes']:,}",
+            f"{facts['reports']:,}",
+            f"{facts['published']:,}",
         )
     print_table(table, console())
 
 
 def _counted(mechanisms: list[str]) -> str:
-    """Mechanism names, each once, with the number of questions it answers."""
+    """Return the mechanisms' names, each with the number of questions that it answers."""
     return ", ".join(f"{mechanisms.count(name)} {name}" for name in dict.fromkeys(mechanisms))
 
 
-def _standing(transcript: Any) -> dict[str, Any]:
-    """The state of a plan's rounds as plain data."""
+def _progress(transcript: Any) -> dict[str, Any]:
+    """Return the state of a plan's rounds as plain data."""
     from cloister.collection.plan.costs import Step, sent_bytes
 
     plan = transcript.plan
     rounds = list[dict[str, Any]]()
-    asked = plan.rounds()
-    steps = plan.schedule or [Step.of(round) for round in asked]
-    for number, (step, round_) in enumerate(zip(steps, asked, strict=True)):
+    questions = plan.rounds()
+    steps = plan.schedule or [Step.of(round) for round in questions]
+    for number, (step, round_) in enumerate(zip(steps, questions, strict=True)):
         closed = transcript.closed[number] if number < transcript.index else None
         state = "closed" if closed is not None else "open" if number == transcript.index else "to come"
         rounds.append(
@@ -164,6 +166,6 @@ def _standing(transcript: Any) -> dict[str, Any]:
         "delta": plan.total.delta,
         "users": plan.rows,
         "open": None if transcript.done else transcript.index + 1,
-        "bytes per user": round(sum(one["asked"] * one["bytes"] for one in rounds), 6),
+        "bytes per user": round(sum(round_["asked"] * round_["bytes"] for round_ in rounds), 6),
         "rounds": rounds,
     }

@@ -1,35 +1,29 @@
-"""``cloister coordinate``: add up masked numbers that nobody here can read."""
+"""``cloister coordinate``: the coordinator of a pool, which adds up masked numbers that it cannot read."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import (
-    Authority,
-    Certificate,
-    Journal,
-    NotPrivate,
-    PlanFile,
-    PrivateKey,
-    Unsigned,
-    plain,
-    say,
-    seconds,
-)
+from cloister.commands.common import parse_seconds, plain, say
+from cloister.commands.option_groups import option_groups
+from cloister.commands.pool import MemberOptions, PoolFile
 from cloister.commands.program import ending
-from cloister.commands.progress import Log, event_log
+from cloister.commands.progress import Event, Log, event_log
 
 if TYPE_CHECKING:
+    from cloister.federated.plan import FederatedPlan
     from cloister.federated.protocol.coordinator import Coordinator
+    from cloister.federated.transport.certificates import Credentials
 
 GONE = "the coordinator was interrupted and kept no journal: this session is over, begin another"
-"""Told to the parties when a coordinator without a journal is interrupted; with one, they find it gone and wait."""
+"""Message to the parties when a coordinator without a journal is interrupted; with one, they wait for it."""
 
 WORDS = {
     "ends soon": "{why}",
@@ -46,56 +40,49 @@ WORDS = {
     "idle": "no party has been heard from for long; missing: {missing}",
     "done": "all rounds are answered",
 }
-"""All events of a coordinator's log, in words. docs/howto/pool.md says of each what is to be done."""
+"""Texts of all events in a coordinator's log; docs/howto/pool.md says what to do at each."""
 
 
+RoundTimeout = Annotated[
+    float,
+    typer.Option(
+        parser=parse_seconds,
+        metavar="<float>",
+        help="Seconds that parties may take for a round, counted from the first message.",
+    ),
+]
+
+
+@option_groups
 def coordinate(
-    plan: PlanFile,
-    listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
-    cert: Certificate,
-    key: PrivateKey = None,
-    ca: Authority = None,
-    secret: Annotated[Path | None, typer.Option(help="The coordinator's pooling key, if it is elsewhere.")] = None,
-    journal: Journal = None,
-    patience: Annotated[
-        float, typer.Option(parser=seconds, metavar="<float>", help="Seconds that parties may take to join.")
-    ] = 3600.0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            parser=seconds,
-            metavar="<float>",
-            help="Seconds that parties may take over a round, after the first one has sent.",
-        ),
-    ] = 300.0,
-    attempts: Annotated[int, typer.Option(min=1, help="How often a round is tried before the session ends.")] = 3,
+    plan: PoolFile,
+    listen: Annotated[str, typer.Option(help="Address to listen on: host:port.")],
+    member: MemberOptions,
+    timeout: RoundTimeout = 300.0,
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts at a round before the session ends.")] = 3,
     log: Log = None,
-    unsigned: Unsigned = False,
-    not_private: NotPrivate = False,
 ) -> None:
-    """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
-    from cloister.federated.plan import SEEDED_WARNING, read_pool_plan
-    from cloister.federated.protocol.agreement import COORDINATOR_NAME
-    from cloister.federated.protocol.collusion import PUBLISHED
+    """Coordinate a pool: add up the parties' masked numbers.
+
+    The coordinator sees masked numbers only: neither rows nor sums nor centres.
+    """
     from cloister.federated.protocol.coordinator import Coordinator
     from cloister.federated.protocol.journal import journal_at
-    from cloister.federated.transport.certificates import Credentials, read_file
     from cloister.federated.transport.service import CoordinatorService
-    from cloister.federated.transport.signatures import check_certificate, check_signatures, expiry_warnings, folder_of
+    from cloister.federated.transport.signatures import check_certificate
     from cloister.federated.transport.tls import Server
 
-    pool = read_pool_plan(plan, not_private)
-    credentials = Credentials.read(cert, key, ca)
+    pool, journal = member.plan(plan), member.journal
+    credentials = member.credentials()
     check_certificate(credentials)
-    signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
+    signed = member.signatures(pool, plan, credentials)
     parties, rounds = pool.agreement.parties, pool.script.expected(pool.noise)
-    private = read_file(secret or cert.with_suffix(".pool"), secret=True)
-    with event_log(log) as write, journal_at(journal) as kept:
-        coordinator = Coordinator(pool.agreement, kept, private=private)
+    with event_log(log) as write, journal_at(journal) as session:
+        coordinator = Coordinator(pool.agreement, session, private=member.pooling_key())
         for shape, noise in rounds:
             coordinator.expect(shape, noise)
 
-        def told(entry: dict[str, Any]) -> None:
+        def report(entry: Event) -> None:
             write(entry)
             with suppress(OSError):  # a closed output is no reason to end
                 say(plain(in_words(entry, parties, len(rounds))))
@@ -103,54 +90,68 @@ def coordinate(
         service = CoordinatorService(
             coordinator,
             len(rounds),
-            patience=patience,
+            patience=member.patience,
             timeout=timeout,
             attempts=attempts,
-            log=told,
+            log=report,
             valid_until={name: from_now(end) for name, end in signed.items()},
         )
         server = Server(service, listen, credentials, parties, pool.max_message_bytes)
         server.start()
-        say(
-            f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} "
-            f"rounds"
-        )
-        if pool.shares == 1:
-            say(PUBLISHED)
-        if pool.test_noise_seed is not None:
-            say(SEEDED_WARNING)
-        for whose, why in expiry_warnings(credentials, COORDINATOR_NAME, signed).items():
-            told({"event": "ends soon", "party": whose, "why": why})
-        with ending(lambda error: _how(coordinator, journal), lambda: True):
+        _announce(pool, server.port, len(rounds))
+        _warn_of_ends(credentials, signed, report)
+        with ending(lambda error: _next_step(coordinator, journal), lambda: True):
             try:
-                done = service.finished(idle=patience + attempts * timeout)
+                done = service.finished(idle=member.patience + attempts * timeout)
             except KeyboardInterrupt:
                 service.stop(GONE if coordinator.session and journal is None else "")
                 raise
             finally:
                 server.stop()
         if done:
-            told({"event": "done", "round": coordinator.round - 1})
+            report({"event": "done", "round": coordinator.round - 1})
     if not done:
-        say(f"ended after {coordinator.round} of {len(rounds)} rounds. {_how(coordinator, journal)}")
+        say(f"ended after {coordinator.round} of {len(rounds)} rounds. {_next_step(coordinator, journal)}")
         raise typer.Exit(1)
 
 
+def _announce(pool: FederatedPlan, port: int, rounds: int) -> None:
+    """Say that the coordinator listens, and what the plan's noise means for whoever runs it."""
+    from cloister.federated.plan import SEEDED_WARNING
+    from cloister.federated.protocol.collusion import PUBLISHED
+
+    names = ", ".join(party.name for party in pool.agreement.members)
+    say(f"listening on port {port} for {names}; {rounds} rounds")
+    if pool.shares == 1:
+        say(PUBLISHED)
+    if pool.test_noise_seed is not None:
+        say(SEEDED_WARNING)
+
+
+def _warn_of_ends(credentials: Credentials, signed: dict[str, datetime], report: Callable[[Event], None]) -> None:
+    """Report the certificates that end soon."""
+    from cloister.federated.protocol.agreement import COORDINATOR_NAME
+    from cloister.federated.transport.signatures import expiry_warnings
+
+    for name, why in expiry_warnings(credentials, COORDINATOR_NAME, signed).items():
+        report({"event": "ends soon", "party": name, "why": why})
+
+
 def from_now(end: datetime) -> float:
-    """When a date comes, as ``time.monotonic`` counts."""
+    """Return a date on the clock of ``time.monotonic``."""
     return time.monotonic() + (end - datetime.now(UTC)).total_seconds()
 
 
-def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
-    """An event in words, with rounds and attempts counted from 1 as parties see them; the log counts from 0."""
+def in_words(entry: Event, parties: int, rounds: int) -> str:
+    """Return the text of an event, with rounds and attempts counted from 1 as parties see them (the log: from 0)."""
     missing, attempt = entry.get("missing", ""), f", attempt {entry['attempt'] + 1}" if entry.get("attempt") else ""
-    where = f"round {entry.get('round', -1) + 1} of {rounds}{attempt}"
+    round_text = f"round {entry.get('round', -1) + 1} of {rounds}{attempt}"
     here = f"({entry.get('here', 0)} of {parties})" + (f"; waiting for {missing}" if missing else "")
-    return WORDS[entry["event"]].format(**entry | {"where": where, "here": here})
+    return WORDS[entry["event"]].format(**entry | {"where": round_text, "here": here})
 
 
-def _how(coordinator: Coordinator, journal: Path | None) -> str:
-    """How to go on with a session whose coordinator ends."""
+def _next_step(coordinator: Coordinator, journal: Path | None) -> str:
+    """Say how to go on with a session whose coordinator ends."""
     if not coordinator.session:
         return "not all had joined, and nothing was sent: start the same command again"
     if journal is None:

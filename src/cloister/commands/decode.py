@@ -1,24 +1,21 @@
-"""``cloister decode``: reports to centres, on the server that holds the reports."""
+"""``cloister decode``: centres from reports, on the server that holds the reports."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from cloister.commands.common import (
-    AcceptShares,
     AsJson,
     PlanFolder,
-    Robust,
-    Strict,
+    ReportFiles,
     given_reports,
     print_json,
     print_result,
     say,
     show,
 )
-from cloister.commands.options import EngineName, SaveTo, Scheduler, Workers
+from cloister.commands.option_groups import option_groups
+from cloister.commands.options import ReportOptions, SaveTo
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import Log, counting, event_log, signs_of_life
 
@@ -28,22 +25,19 @@ if TYPE_CHECKING:
 GO_ON = "run it again: the reports are as they were, and decoding them costs nobody anything"
 
 
+@option_groups
 def decode(
     plan: PlanFolder,
-    reports: Annotated[
-        list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes; - for standard input.")
-    ],
+    reports: ReportFiles,
+    options: ReportOptions,
     out: SaveTo = None,
-    strict: Strict = False,
-    accept_shares: AcceptShares = False,
-    robust: Robust = None,
-    engine: EngineName = "serial",
-    workers: Workers = None,
-    scheduler: Scheduler = None,
     as_json: AsJson = False,
     log: Log = None,
 ) -> None:
-    """Cluster the people who have sent reports. Sees no row."""
+    """Cluster the people who have sent reports.
+
+    For plans of one round. Sees no row.
+    """
     from cloister.collection.plan.plan import CollectionPlan
     from cloister.collection.server.aggregator import decode as run
     from cloister.run.saving import checked_target
@@ -56,17 +50,7 @@ def decode(
         counting("reports read") as read,
         signs_of_life(lambda: read.words, write),
     ):
-        done = run(
-            published,
-            given_reports(reports),
-            strict=strict,
-            accept_shares=accept_shares,
-            robust=robust,
-            progress=read,
-            engine=engine,
-            workers=workers,
-            scheduler=scheduler,
-        )
+        done = run(published, given_reports(reports), progress=read, **options.arguments())
         if target is not None:
             done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:
@@ -83,8 +67,8 @@ def decode(
 
 
 def _too_few(plan: CollectionPlan, reports: int) -> list[str]:
-    """Repeat the plan's warning of too few users for the reports that came: v falls as one over their number. (A
-    shuffler refuses too few.)"""
+    """Repeat the plan's warning of too few users, for the reports that came."""
+    # the predicted error falls as one over their number; a shuffler refuses too few messages itself
     if plan.crowd is not None or plan.outlook is None or plan.outlook.error * plan.rows < reports:
         return []
     return [

@@ -1,4 +1,4 @@
-"""``cloister demo``: a first look, on rows that come along."""
+"""``cloister demo``: a first look at cloister, on rows that are installed with it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cloister.commands.cli_option import by_itself
 from cloister.commands.common import AsJson, OpenIt, Port, print_json, show
-from cloister.commands.options import Wanted, by_itself
+from cloister.commands.options import RunOptions
 from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
@@ -21,31 +22,31 @@ PARTIES = "north", "south", "west"
 
 
 def demo(
-    epsilon: Annotated[float, by_itself(Wanted, "epsilon")] = 1.0,
+    epsilon: Annotated[float, by_itself(RunOptions, "epsilon").option] = 1.0,
     delta: Annotated[
         float,
-        typer.Option(
-            help="Probability of failure of the guarantee; not 0 as in fit, so that Gaussian noise can be used."
-        ),
+        typer.Option(help="Probability that the guarantee fails; not 0 as in fit, so that Gaussian noise can be used."),
     ] = 1e-5,
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
-    seed: Annotated[int | None, by_itself(Wanted, "seed")] = None,
+    seed: Annotated[int | None, by_itself(RunOptions, "seed").option] = None,
     federated: Annotated[
-        bool, typer.Option("--federated", help="Deal the rows out to three parties who pool masked sums.")
+        bool, typer.Option("--federated", help="Deal the rows out to three parties, who add up masked sums.")
     ] = False,
     phones: Annotated[
         bool,
         typer.Option(
             "--phones",
-            help="Serve a page on this machine instead (--port, --open): it is a phone, and 100,000 simulated ones "
-            "report with it.",
+            help="Serve a page instead (--port, --open) that is a phone, and reports beside 100,000 simulated ones.",
         ),
     ] = False,
     port: Port = 0,
     open_it: OpenIt = False,
     as_json: AsJson = False,
 ) -> None:
-    """Cluster handwritten digits privately, beside what needs no privacy; or phones that report to a collector here."""
+    """Try cloister on digits, or on simulated phones.
+
+    Prints the private cost beside that of non-private centres; with --phones runs a collector on this machine.
+    """
     if phones:
         if federated or as_json or seed is not None or (delta, k) != (1e-5, 10):
             raise InvalidInput("--phones goes with --epsilon, --port and --open alone: give no other option")
@@ -66,7 +67,7 @@ def demo(
 
 
 def _phones(epsilon: float, port: int, open_it: bool) -> None:
-    """Serve until Ctrl-C."""
+    """Serve the page until Ctrl-C."""
     import webbrowser
 
     from cloister.lab.phones.server import run
@@ -90,9 +91,8 @@ def _digits(
 ) -> tuple[Result, dict[str, float], tuple[int, int]]:
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.
 
-    Args: federated (deal the rows out to three parties, who pool masked sums, all in this process).
-
-    Returns: the result, mean squared distances by name, and the table's shape.
+    Returns:
+        The result, mean squared distances by name, and the table's shape.
     """
     import numpy as np
     from sklearn.cluster import KMeans

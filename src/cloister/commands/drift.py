@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Annotated, Any
 
 import attrs
-import typer
 
-from cloister.commands.common import GroupNames, RowsOrAddress, print_json, say, show, tell_columns, told_once
+from cloister.commands.cli_option import by_itself
+from cloister.commands.common import (
+    GroupNames,
+    RowsOrAddress,
+    SavedResult,
+    notes_once,
+    print_json,
+    say,
+    show,
+    tell_columns,
+)
 from cloister.commands.option_groups import excludes, option_groups, result_from
-from cloister.commands.options import Charged, Printed, Wanted, by_itself
+from cloister.commands.options import LedgerOptions, OutputOptions, RunOptions
 from cloister.commands.program import RunProgress, ending, printing
 from cloister.rows.options import Reading
 from cloister.showing.progress import progress
@@ -21,30 +29,35 @@ METHOD = "kept-centers"
 
 @option_groups
 def drift(
-    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved, or drift.")],
+    result: SavedResult,
     rows: RowsOrAddress,
-    reading: Annotated[Reading, excludes("the result says which they are", "categories")],
-    charged: Charged,
-    printed: Printed,
-    epsilon: Annotated[float, by_itself(Wanted, "epsilon")],
-    public_rows: Annotated[int | None, by_itself(Wanted, "public_rows", "that of the earlier result")] = None,
-    rows_per_user: Annotated[int | None, by_itself(Wanted, "rows_per_user")] = None,
+    reading: Annotated[Reading, excludes("the result has the categories", "categories")],
+    charged: LedgerOptions,
+    printed: OutputOptions,
+    epsilon: Annotated[float, by_itself(RunOptions, "epsilon").option],
+    public_rows: Annotated[
+        int | None, by_itself(RunOptions, "public_rows", "that of the earlier result").option
+    ] = None,
+    rows_per_user: Annotated[int | None, by_itself(RunOptions, "rows_per_user").option] = None,
     names: GroupNames = None,
 ) -> None:
-    """How much worse released centres fit new rows, from one private question; with -o the answer is a result, which
-    later rows can be compared with."""
+    """Measure privately how well new rows fit old centres.
+
+    Asks one private question. With --out the answer is saved as a result, with which later rows can be compared.
+    """
     from cloister.commands.predicting import rows_of
     from cloister.run.drift import check_released, drift as compared
     from cloister.run.fit import fit
     from cloister.run.request import Request
     from cloister.run.saving import checked_target
 
-    earlier, target = result_from(result, names), None if printed.out is None else checked_target(printed.out)
+    earlier = result_from(result, names)
+    target = None if printed.out is None else checked_target(printed.out)
     check_released(earlier)  # refuses what cannot be compared, before anything is spent
     if earlier.privacy.rows_per_user is not None and rows_per_user is None:
         say(
-            "WARNING: the earlier result protects users, and this answer single rows: name the users as then, with "
-            "--user-column and --rows-per-user."
+            "WARNING: the earlier result protects users, and this answer single rows: give --user-column and "
+            "--rows-per-user as then."
         )
     request = Request(
         k=len(earlier.centers),
@@ -55,11 +68,11 @@ def drift(
     )
     account = charged.account()
     standing = RunProgress(account, target)
-    with ExitStack() as held:
-        held.enter_context(ending(standing.how, standing.open))
-        bar = held.enter_context(progress())
-        population: Any = held.enter_context(closing(rows_of(earlier, rows, reading, told_once(), bar.advance)))
-        standing.result = found = fit(
+    with ExitStack() as stack:
+        stack.enter_context(ending(standing.next_step, standing.open))
+        bar = stack.enter_context(progress())
+        population: Any = stack.enter_context(closing(rows_of(earlier, rows, reading, notes_once(), bar.advance)))
+        standing.result = released = fit(
             attrs.evolve(request, start=attrs.evolve(earlier, columns=tuple(population.columns))),
             population,
             account=account,
@@ -69,9 +82,9 @@ def drift(
             checked=lambda: tell_columns(population),
             caution=lambda warning: say(f"WARNING: {warning}."),
         )
-    seen = compared(earlier, found)
+    comparison = compared(earlier, released)
     with printing(standing.where, only=target is None):
         if printed.as_json:
-            print_json(seen.as_dict() | {"privacy": found.privacy.as_dict()})
+            print_json(comparison.as_dict() | {"privacy": released.privacy.as_dict()})
             return
-        show(f"{seen.text}\n{found.privacy.headline}" + ("" if target is None else f"\nsaved to {target}"))
+        show(f"{comparison.text}\n{released.privacy.headline}" + ("" if target is None else f"\nsaved to {target}"))

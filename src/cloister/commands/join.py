@@ -2,221 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
+import attrs
 import typer
 
 from cloister.commands.common import (
     ADDRESS_HELP,
-    Authority,
-    Certificate,
-    Journal,
-    NotPrivate,
-    PartyName,
-    PlanFile,
-    PrivateKey,
-    Unsigned,
+    notes_once,
     plain,
     print_json,
     print_result,
     say,
-    seconds,
     show,
     tell_columns,
-    told_once,
 )
 from cloister.commands.option_groups import excludes, option_groups
-from cloister.commands.options import Charged, Printed
+from cloister.commands.options import LedgerOptions, OutputOptions
+from cloister.commands.pool import MemberOptions, PartyName, PoolFile
 from cloister.commands.program import RunProgress, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 from cloister.rows.options import Reading
 
 if TYPE_CHECKING:
+    from cloister.federated.plan import FederatedPlan
     from cloister.federated.population import Joined
     from cloister.federated.protocol.party import Party
+    from cloister.federated.transport.certificates import Credentials
     from cloister.federated.transport.tls import Line
 
 HASTY = 10.0
-"""Most seconds for a word that nobody's run depends on."""
+"""Maximum number of seconds for a message that no run depends on."""
 
 
 @option_groups
 def join(
-    plan: PlanFile,
+    plan: PoolFile,
     party: PartyName,
-    data: Annotated[
-        list[str],
-        typer.Option(help=f"This party's own, repeatable. {ADDRESS_HELP}"),
-    ],
-    cert: Certificate,
+    data: Annotated[list[str], typer.Option(help=f"This party's rows. {ADDRESS_HELP} Repeatable.")],
     reading: Annotated[
         Reading,
-        excludes("all parties' plan names them, and each holds numbers", "columns", "categories"),
-        excludes("a pool's promise is about rows", "user_column"),
+        excludes("the plan names them, and all hold numbers", "columns", "categories"),
+        excludes("a pool protects rows, not users", "user_column"),
     ],
-    charged: Charged,
-    printed: Printed,
-    key: PrivateKey = None,
-    ca: Authority = None,
-    secret: Annotated[
-        Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' common secret.")
+    member: MemberOptions,
+    charged: LedgerOptions,
+    printed: OutputOptions,
+    connect: Annotated[
+        str | None, typer.Option(help="Address of the coordinator, host:port, if the plan does not have it.")
     ] = None,
-    connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
-    journal: Journal = None,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Only try whether this party could begin: plan, keys, certificates, the coordinator and its clock, "
-            "columns, budget. Nothing is reserved or charged, and nothing of a row is sent.",
+            help="Only check that this party could join: plan, keys, certificates, coordinator and its clock, columns "
+            "and budget. Spends nothing, and sends nothing about any row.",
         ),
     ] = False,
-    patience: Annotated[
-        float,
-        typer.Option(parser=seconds, metavar="<float>", help="Seconds to wait for the coordinator and the others."),
-    ] = 3600.0,
-    unsigned: Unsigned = False,
-    not_private: NotPrivate = False,
     log: Log = None,
 ) -> None:
-    """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
-    from functools import partial
+    """Join a pool: cluster your rows together with others'.
 
-    from cloister.federated.plan import SEEDED_WARNING, read_pool_plan
-    from cloister.federated.population import Joined
-    from cloister.federated.protocol.journal import journal_at
-    from cloister.federated.protocol.party import Party
-    from cloister.federated.transport.certificates import Credentials, read_file
-    from cloister.federated.transport.signatures import check_certificate, check_signatures, expiry_warnings, folder_of
-    from cloister.federated.transport.tls import Line
-    from cloister.run.fit import fit, source
-    from cloister.run.saving import checked_target
+    All parties get the same private centres, and nobody sees the rows of another.
+    """
+    from cloister.federated.plan import SEEDED_WARNING
+    from cloister.federated.transport.signatures import check_certificate, expiry_warnings
+    from cloister.run.fit import source
 
-    pool = read_pool_plan(plan, not_private)
+    pool = member.plan(plan)
     if pool.test_noise_seed is not None:
         say(SEEDED_WARNING)
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
-    account, as_json = charged.account(), bool(printed.as_json)
-    credentials = Credentials.read(cert, key, ca)
+    account = charged.account()
+    credentials = member.credentials()
     until = check_certificate(credentials, party)
-    signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
+    signed = member.signatures(pool, plan, credentials)
     warnings = [*expiry_warnings(credentials, party, signed).values()]
-    hidden = read_file(secret or cert.with_suffix(".pool"), secret=True)
-    shared = pool.agreement.masks == "shared"
-    keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
+    secret, shared = member.pooling_key(), pool.agreement.masks == "shared"
+    keys = {"secret": secret if shared else None, "private": None if shared else secret}
     columns: dict[str, Any] = {"columns": list(pool.plan.clustered), "described": pool.request.describe}
-    rows = partial(source, data, reading, told=told_once(), **columns)
-    hasty = partial(Line, target, credentials, min(patience, HASTY), pool.max_message_bytes)
+    rows = partial(source, data, reading, told=notes_once(), **columns)
+    seat = Seat(pool, party, target, credentials, until, keys, member, rows, warnings)
     if check:
-        state = Party(pool.agreement, party, **keys)
-        with closing(hasty(on_warning=warnings.append)) as line:
-            state.take_noted(line.exchange(state.check(trial=True)))
-        with closing(rows()) as own:  # after it: that this party has tried tells nobody of its file (law 7)
-            columns_there = list(own.columns)
-        if account is not None and account.resume is None:
-            account.admits(pool.plan)
-        _tell_tried(
-            {
-                "agreement": pool.agreement.hash.hex(),
-                "parties": [member.name for member in pool.agreement.members],
-                "signed": not unsigned,
-                "party": party,
-                "certificate_until": until.isoformat(),
-                "columns": columns_there,
-                "coordinator": target,
-                "clock_ahead": round(line.ahead, 1),
-                "warnings": warnings,
-            },
-            as_json,
-        )
+        _check(seat, account, bool(printed.as_json))
         return
-    for words in warnings:
-        say(words)
-    place = None if printed.out is None else checked_target(printed.out)
-    standing = RunProgress(account, place, None if account is None else account.resume)
-    with (
-        event_log(log) as write,
-        closing(Line(target, credentials, patience, pool.max_message_bytes, say)) as line,
-        journal_at(journal) as kept,
-    ):
-        state = Party(pool.agreement, party, **keys, journal=kept)
-
-        stands = ["waiting for the others"]
-
-        def told(words: str) -> None:
-            stands[:] = [words]
-            write({"event": "progress", "party": party, "what": words})
-            with suppress(OSError):  # a closed output is no reason to leave the other parties
-                say(words)
-
-        try:
-            own = rows()
-        except UnknownName:
-            if not state.opened:
-                _leave(state, hasty)
-            raise
-        joined = Joined(own, state, line, pool.script, told)
-        with (
-            closing(own),
-            ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True),
-            signs_of_life(lambda: stands[0], lambda entry: write({**entry, "party": party}), steps=False),
-        ):
-            result = fit(
-                pool.request,
-                joined,
-                noise=pool.noise,
-                account=account,
-                reserved=standing.reserved,
-                checked=lambda: tell_columns(own),
-                keep=None if place is None else lambda r: r.save(place),
-                facts={"trust": list(pool.trust)},
-            )
-        write({"event": "finished", "party": party})
-    standing.saved, standing.result = place is not None, result
-    with printing(standing.where, only=place is None):
-        if as_json:
-            print_json(result.as_dict())
-            return
-        print_result(result)
-        show("\n".join(pool.trust))
-        if place is not None:
-            show(f"\nsaved to {place}")
+    for warning in warnings:
+        say(warning)
+    _take_part(seat, account, printed, log)
 
 
-def _leave(state: Party, line: Callable[[], Line]) -> None:
-    """Tell the coordinator that this party cannot begin, so that nobody waits for it: its files have no such column.
-    All else that opening a file finds may be a row's fault (a line of CSV with a cell too many, say), and like what a
-    check of the rows says it is told to nobody (law 7)."""
-    with suppress(CloisterError), closing(line()) as hasty:
-        hasty.exchange(state.leave())
+@final
+@attrs.frozen
+class Seat:
+    """Place of a party in a pool, whose plan, keys and certificates are in order.
+
+    Args:
+        pool: the plan that all parties hold.
+        party: the party's name.
+        target: address of the coordinator.
+        credentials: certificates and private key.
+        until: end of the party's certificate.
+        keys: pooling key or common secret, by parameter of ``Party``.
+        member: options of the session.
+        rows: opens the party's rows.
+        warnings: on certificates that end soon.
+    """
+
+    pool: FederatedPlan
+    party: str
+    target: str
+    credentials: Credentials
+    until: datetime
+    keys: Mapping[str, Any] = attrs.field(repr=False)
+    member: MemberOptions
+    rows: Callable[[], Any]
+    warnings: list[str]
+
+    def line(self, **options: Any) -> Line:
+        """Connect to the coordinator."""
+        from cloister.federated.transport.tls import Line
+
+        return Line(self.target, self.credentials, max_bytes=self.pool.max_message_bytes, **options)
+
+    def hasty(self, **options: Any) -> Line:
+        """Connect to the coordinator for one message that no run depends on."""
+        return self.line(patience=min(self.member.patience, HASTY), **options)
+
+    def state(self, **journal: Any) -> Party:
+        """Return the party's side of the protocol."""
+        from cloister.federated.protocol.party import Party
+
+        return Party(self.pool.agreement, self.party, **self.keys, **journal)
 
 
-def _tell_tried(facts: dict[str, Any], as_json: bool) -> None:
-    """Say that everything is in order that can be tried before a run."""
+def _check(seat: Seat, account: Any, as_json: bool) -> None:
+    """Try everything that can be tried before a run, and say that it is in order."""
+    state = seat.state()
+    with closing(seat.hasty(on_warning=seat.warnings.append)) as line:
+        state.take_noted(line.exchange(state.check(trial=True)))
+    # only now are the rows opened: that this party has tried tells nobody anything about its file (law 7)
+    with closing(seat.rows()) as table:
+        columns = list(table.columns)
+    if account is not None and account.resume is None:
+        account.admits(seat.pool.plan)
+    facts = {
+        "agreement": seat.pool.agreement.hash.hex(),
+        "parties": [member.name for member in seat.pool.agreement.members],
+        "signed": not seat.member.unsigned,
+        "party": seat.party,
+        "certificate_until": seat.until.isoformat(),
+        "columns": columns,
+        "coordinator": seat.target,
+        "clock_ahead": round(line.ahead, 1),
+        "warnings": seat.warnings,
+    }
+    print_json(facts) if as_json else _show_check(facts)
+
+
+def _show_check(facts: dict[str, Any]) -> None:
     from cloister.federated.transport.tls import clock_difference
 
-    if as_json:
-        print_json(facts)
-        return
-    signed = "all have signed it" if facts["signed"] else "their signatures were not looked at"
+    signed = "all have signed it" if facts["signed"] else "their signatures were not checked"
     show(f"plan: agreement {facts['agreement'][:16]} of {', '.join(facts['parties'])}; {signed}")
     show(f"certificate: of '{facts['party']}', until {facts['certificate_until'][:16].replace('T', ' ')} UTC")
     show(plain(f"columns: {', '.join(facts['columns'])} are there"))
     show(f"coordinator: {facts['coordinator']} takes the certificate and holds the same plan")
     show(f"clock: this machine's is {clock_difference(facts['clock_ahead'])} the coordinator's")
-    for words in facts["warnings"]:
-        show(f"warning: {words}")
-    show("nothing was reserved or charged, and nothing of a row was sent")
+    for warning in facts["warnings"]:
+        show(f"warning: {warning}")
+    show("nothing was reserved or charged, and nothing about any row was sent")
 
 
-def _how(error: BaseException, joined: Joined, party: str, journal: Path | None, run: str) -> str:
-    """How to go on with a run that ended early. A message that will never be accepted is not sent again."""
+def _take_part(seat: Seat, account: Any, printed: OutputOptions, log: Path | None) -> None:
+    """Run the session with the other parties, and print the result."""
+    from cloister.federated.population import Joined
+    from cloister.federated.protocol.journal import journal_at
+    from cloister.run.fit import fit
+    from cloister.run.saving import checked_target
+
+    place, party, journal = (
+        None if printed.out is None else checked_target(printed.out),
+        seat.party,
+        seat.member.journal,
+    )
+    standing = RunProgress(account, place, None if account is None else account.resume)
+    with (
+        event_log(log) as write,
+        closing(seat.line(patience=seat.member.patience, on_warning=say)) as line,
+        journal_at(journal) as session,
+    ):
+        state = seat.state(journal=session)
+        stage = ["waiting for the others"]
+
+        def report(text: str) -> None:
+            stage[:] = [text]
+            write({"event": "progress", "party": party, "what": text})
+            with suppress(OSError):  # a closed output is no reason to leave the other parties
+                say(text)
+
+        try:
+            table = seat.rows()
+        except UnknownName:
+            if not state.opened:
+                _leave(state, seat.hasty)
+            raise
+        joined = Joined(table, state, line, seat.pool.script, report)
+        with (
+            closing(table),
+            ending(lambda error: _next_step(error, joined, party, journal, standing.run or ""), lambda: True),
+            signs_of_life(lambda: stage[0], lambda entry: write({**entry, "party": party}), steps=False),
+        ):
+            standing.result = fit(
+                seat.pool.request,
+                joined,
+                noise=seat.pool.noise,
+                account=account,
+                reserved=standing.reserved,
+                checked=lambda: tell_columns(table),
+                keep=standing.keep,
+                facts={"trust": list(seat.pool.trust)},
+            )
+        write({"event": "finished", "party": party})
+    with printing(standing.where, only=place is None):
+        if printed.as_json:
+            print_json(standing.result.as_dict())
+            return
+        print_result(standing.result)
+        show("\n".join(seat.pool.trust))
+        if place is not None:
+            show(f"\nsaved to {place}")
+
+
+def _leave(state: Party, line: Callable[[], Line]) -> None:
+    """Tell the coordinator that this party cannot begin, since its files lack a column: nobody then waits for it.
+
+    Whatever else opening a file finds may be a row's fault (a line of CSV with a cell too many, say), and like the
+    outcome of checking the rows it is told to nobody (law 7).
+    """
+    with suppress(CloisterError), closing(line()) as hasty:
+        hasty.exchange(state.leave())
+
+
+def _next_step(error: BaseException, joined: Joined, party: str, journal: Path | None, run: str) -> str:
+    """Say how to go on with a run that ended early. A message that will never be accepted is not sent again."""
     from cloister.federated.protocol.messages import Reason, Rejected
 
     spent = f"the ledger keeps what run {run} reserved" if run and joined.opened else ""
@@ -225,95 +261,15 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
     if not joined.opened:
         if not joined.hello_sent:
             return f"'{party}' has not joined: others wait for it, and are not told why"
-        kept = "the coordinator must start again, too" if journal is None else f"with --journal {journal}"
+        again = "the coordinator must start again, too" if journal is None else f"with --journal {journal}"
         if isinstance(error, Rejected) and journal is not None:
-            kept += ", when the coordinator is started again"
-        kept += ", without --resume: nothing is reserved any more" if run else ""
-        return f"not all had joined, and nothing was sent: start the same command again, {kept}"
+            again += ", when the coordinator is started again"
+        again += ", without --resume: nothing is reserved any more" if run else ""
+        return f"not all had joined, and nothing was sent: start the same command again, {again}"
     if journal is None:
         return (
             f"without --journal FILE this party cannot come back, and the session is over for "
             f"all{'; ' if spent else ''}{spent}"
         )
-    more = (f" and run {run}", f" --resume {run}") if run else ("", "")
-    return f"the session{more[0]} can go on: start the same command again with --journal {journal}{more[1]}"
-
-
-def sign(
-    plan: PlanFile,
-    party: PartyName,
-    cert: Certificate,
-    key: PrivateKey = None,
-    ca: Authority = None,
-    not_private: NotPrivate = False,
-) -> None:
-    """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to
-    join."""
-    from cloister.federated.plan import SEEDED_WARNING, read_pool_plan
-    from cloister.federated.transport.certificates import Credentials
-    from cloister.federated.transport.signatures import folder_of, sign as signed
-
-    pool = read_pool_plan(plan, not_private)
-    made = signed(pool.agreement, party, Credentials.read(cert, key, ca))
-    path = folder_of(plan) / f"party-{pool.agreement.index(party) + 1}.sig"
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(made.to_text())
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {cause(error)}") from error
-    names = ", ".join(member.name for member in pool.agreement.members)
-    show(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
-    if pool.test_noise_seed is not None:
-        say(SEEDED_WARNING)
-    say(f"saved to {path}: send it to the coordinator and all parties")
-
-
-def party_key(
-    file: Annotated[Path, typer.Argument(help="File to make: this party's pooling key. Keep it secret.")],
-    shared: Annotated[bool, typer.Option("--shared", help="Make a common secret for shared masks instead.")] = False,
-    coordinator: Annotated[bool, typer.Option("--coordinator", help="Make the coordinator's key instead.")] = False,
-) -> None:
-    """Make a party's pooling key, or the coordinator's, and print the half that goes into the plan."""
-    from cloister.federated.protocol.masking import new_secret
-    from cloister.federated.protocol.streams import new_private_key, public_key
-    from cloister.federated.transport.certificates import write_secret
-
-    if shared and coordinator:
-        raise InvalidInput(
-            "--shared makes a secret that the coordinator must lack, --coordinator makes its key: give one of them"
-        )
-    content = new_secret() if shared else new_private_key()
-    write_secret(file, content)
-    if shared:
-        show("a common secret: give it to every party, never to the coordinator")
-    else:
-        show(f'{"coordinator_key" if coordinator else "key"} = "{public_key(content).hex()}"')
-
-
-MOST_DAYS = 36_500
-"""Longest life of a test certificate: a hundred years."""
-
-
-def make_certificates(
-    folder: Annotated[Path, typer.Argument(help="Folder to fill.")],
-    party: Annotated[list[str], typer.Option(help="A party's name. Repeatable.")],
-    days: Annotated[int, typer.Option(help="How long they are valid.")] = 30,
-) -> None:
-    """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold
-    them all."""
-    from cloister.federated.protocol.agreement import COORDINATOR_NAME
-    from cloister.federated.protocol.streams import new_private_key, public_key
-    from cloister.federated.transport.certificates import make_test_certificates, write_secret
-
-    if not 1 <= days <= MOST_DAYS:
-        raise InvalidInput(f"--days is {days}: give a number of days from 1 to {MOST_DAYS}")
-    make_test_certificates(folder, tuple(party), days)
-    public = dict[str, str]()
-    for name in (COORDINATOR_NAME, *party):
-        private = new_private_key()
-        write_secret(folder / f"{name}.pool", private)
-        public[name] = public_key(private).hex()
-    show(f'coordinator_key = "{public[COORDINATOR_NAME]}"\n')
-    for name in party:
-        show(f'[[party]]\nname = "{name}"\nkey = "{public[name]}"\n')
-    say(f"saved to {folder}; the lines above go into the plan")
+    session, resume = (f" and run {run}", f" --resume {run}") if run else ("", "")
+    return f"the session{session} can go on: start the same command again with --journal {journal}{resume}"

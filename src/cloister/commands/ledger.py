@@ -1,4 +1,4 @@
-"""``cloister ledger``: what data sets may spend in their lifetime, and what they have spent."""
+"""``cloister ledger``: lifetime budgets of data sets, and what was spent of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cloister.commands.cli_option import by_itself
 from cloister.commands.common import AsJson, plain, print_json, print_saved, show
-from cloister.commands.options import Charged, SaveTo, Verbose, by_itself
+from cloister.commands.options import LedgerOptions, SaveTo, Verbose
 from cloister.commands.program import Commands, ending, printing
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
@@ -21,38 +22,41 @@ if TYPE_CHECKING:
     from cloister.accounting.ledger.database import DatasetStatus
 
 SHOWN = 12
-"""Most columns of a run that are shown; --json has all."""
+"""Maximum number of columns of a run that are shown; --json has all."""
 
 AGAIN = "the ledger keeps the result: run it again"
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of texts that a spreadsheet would work out."""
+"""Beginnings of texts that a spreadsheet would evaluate."""
 
-LedgerFile = Annotated[Path, typer.Argument(help="The ledger's file.")]
+LedgerFile = Annotated[Path, typer.Argument(help="Ledger file.")]
 
-ledger_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
+ledger_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Manage lifetime privacy budgets of data sets.")
 
 
 @ledger_app.command()
 def declare(
-    ledger: Annotated[Path, typer.Argument(help="The ledger's file; made if it is not there.")],
-    dataset: Annotated[str, typer.Argument(help="The data set's name.")],
+    ledger: Annotated[Path, typer.Argument(help="Ledger file; made if it does not exist.")],
+    dataset: Annotated[str, typer.Argument(help="Name of the data set.")],
     epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
     delta: Annotated[
-        float, typer.Option(help="Lifetime probability of failure. Without any, runs that ask for delta are refused.")
+        float, typer.Option(help="Lifetime probability that the guarantee fails; 0 refuses runs that ask for a delta.")
     ] = DELTA,
     composition: Annotated[
-        str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")
+        str,
+        typer.Option(
+            help="Composition: basic (epsilons and deltas add up) or zcdp (rho adds up; better for many runs)."
+        ),
     ] = "basic",
     unit: Annotated[
-        str, typer.Option(help="Whom it protects: rows, or users with all their rows (fit --user-column).")
+        str, typer.Option(help="Unit of privacy: rows, or users with all their rows (fit --user-column).")
     ] = "rows",
     owner: Annotated[
-        str | None, typer.Option(help="Who answers for the data set, in a line; declare again to change it.")
+        str | None, typer.Option(help="Person responsible for the data set, in one line; declare again to change it.")
     ] = None,
-    note: Annotated[str | None, by_itself(Charged, "note")] = None,
+    note: Annotated[str | None, by_itself(LedgerOptions, "note").option] = None,
 ) -> None:
-    """Give a data set a lifetime budget."""
+    """Declare a data set with its lifetime budget."""
     from cloister.accounting.ledger.ledger import Ledger, checked_lifetime
 
     if composition not in ("basic", "zcdp"):
@@ -63,8 +67,8 @@ def declare(
     whom: Literal["rows", "users"] = "users" if unit == "users" else "rows"
     checked_lifetime(dataset, epsilon, delta, how, whom, owner, note)  # before a file is made for it
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how, whom, owner, note)
-    where = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
-    with printing(lambda: where):
+    message = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
+    with printing(lambda: message):
         show(
             f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} "
             f"composition{', for each user' if unit == 'users' else ''})"
@@ -73,48 +77,50 @@ def declare(
 
 @ledger_app.command("show")
 def show_ledger(ledger: LedgerFile, as_json: AsJson = False) -> None:
-    """What every data set may spend, has spent, and which runs were cut off."""
+    """Show budgets, spending, and runs that were interrupted."""
     from cloister.accounting.ledger.ledger import Ledger
 
-    found = Ledger.open(ledger).status()
+    datasets = Ledger.open(ledger).status()
     if as_json:
-        print_json(_plain(found))
+        print_json(_plain(datasets))
     else:
-        show("\n".join(line for data in found for line in _lines(data)))
+        show("\n".join(line for data in datasets for line in _lines(data)))
 
 
 @ledger_app.command()
 def export(
     ledger: LedgerFile,
     out: Annotated[
-        Path, typer.Option(help="File to write: .csv, a line per run, or .json, which is what 'show --json' prints.")
+        Path, typer.Option(help="File to write: .csv with a line per run, or .json as 'show --json' prints it.")
     ],
 ) -> None:
-    """Write the ledger as a table of runs, or as JSON, for whoever audits it."""
+    """Write the ledger as CSV or JSON for an audit."""
     from cloister.accounting.ledger.ledger import Ledger
     from cloister.run.saving import checked_target, put
 
-    target, found = checked_target(out, (".csv", ".json"), "ledgers"), Ledger.open(ledger).status()
-    text = _table(found) if target.suffix == ".csv" else json.dumps(_plain(found), indent=1) + "\n"
+    target, datasets = checked_target(out, (".csv", ".json"), "ledgers"), Ledger.open(ledger).status()
+    text = _table(datasets) if target.suffix == ".csv" else json.dumps(_plain(datasets), indent=1) + "\n"
     put(target, text.encode())
-    where = f"the ledger is in {target}"
-    with printing(lambda: where):
-        show(plain(where))
+    message = f"the ledger is in {target}"
+    with printing(lambda: message):
+        show(plain(message))
 
 
 @ledger_app.command()
 def give_back(
-    ledger: LedgerFile, run: Annotated[str, typer.Argument(help="Id of a run that was cut off or is running.")]
+    ledger: LedgerFile,
+    run: Annotated[str, typer.Argument(help="Id of an open run, as 'cloister ledger show' prints it.")],
 ) -> None:
-    """End a run that has asked nothing, and return its reservation: the .count file beside the ledger proves it, unless
-    both were restored from a backup."""
+    """Return the budget of a run that asked no question.
+
+    The .count file beside the ledger proves that it asked none, unless both were restored from a backup.
+    """
     from cloister.accounting.ledger.ledger import Ledger
 
-    was = Ledger.open(ledger).give_back(run)
+    returned = Ledger.open(ledger).give_back(run)
     with printing(lambda: f"run {run} is given back, which 'cloister ledger show {plain(str(ledger))}' shows"):
-        show(
-            f"run {run} asked nothing: epsilon {was.epsilon:g}, delta {was.delta:g} are back in '{plain(was.dataset)}'"
-        )
+        budget = f"epsilon {returned.epsilon:g}, delta {returned.delta:g}"
+        show(f"run {run} asked nothing: {budget} are back in '{plain(returned.dataset)}'")
 
 
 @ledger_app.command()
@@ -125,28 +131,31 @@ def result(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a finished run's result again, and save it: needs no rows, and costs nothing."""
+    """Print a finished run's result again, or save it.
+
+    Reads no rows, and spends nothing.
+    """
     from cloister.accounting.ledger.ledger import Ledger
     from cloister.run.result import Result
     from cloister.run.saving import checked_target
 
     target = None if out is None else checked_target(out)
-    found = Result.from_text(Ledger.open(ledger).result(run))
+    released = Result.from_text(Ledger.open(ledger).result(run))
     if target is not None:
         with ending(lambda error: AGAIN):
-            found.save(target)
+            released.save(target)
     with printing(lambda: AGAIN if target is None else f"the result is in {target}"):
-        print_saved(found, target, as_json, verbose)
+        print_saved(released, target, as_json, verbose)
 
 
 def _lines(data: DatasetStatus) -> Iterator[str]:
-    """A data set and its runs, a line each."""
+    """Yield a line for a data set, and one for each of its runs."""
     life = data.lifetime
     yield (
         f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}"
         f"{', for each user' if data.unit == 'users' else ''}); left: {data.left}"
     )
-    yield from (f"  {what}: {plain(said)}" for what, said in (("owner", data.owner), ("note", data.note)) if said)
+    yield from (f"  {field}: {plain(text)}" for field, text in (("owner", data.owner), ("note", data.note)) if text)
     for run in data.runs:
         ended = "done" if run.rounds else "ended without a question"
         state = (
@@ -163,18 +172,18 @@ def _lines(data: DatasetStatus) -> Iterator[str]:
 
 
 def _few(columns: Sequence[str]) -> str:
-    more = f", and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
-    return ", ".join(map(plain, columns[:SHOWN])) + more
+    hidden = f", and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+    return ", ".join(map(plain, columns[:SHOWN])) + hidden
 
 
-def _plain(found: Sequence[DatasetStatus]) -> list[Any]:
+def _plain(datasets: Sequence[DatasetStatus]) -> list[Any]:
     import attrs
 
-    return [attrs.asdict(data) for data in found]
+    return [attrs.asdict(data) for data in datasets]
 
 
-def _table(found: Sequence[DatasetStatus]) -> str:
-    """All runs as CSV, a column per field; texts that a spreadsheet would take for a formula begin with a quote."""
+def _table(datasets: Sequence[DatasetStatus]) -> str:
+    """Return all runs as CSV, a column per field; texts that begin like a formula get a quote in front."""
     import attrs
 
     from cloister.accounting.ledger.database import RunStatus
@@ -182,7 +191,7 @@ def _table(found: Sequence[DatasetStatus]) -> str:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([field.name for field in attrs.fields(RunStatus)])
-    for run in (run for data in found for run in data.runs):
+    for run in (run for data in datasets for run in data.runs):
         cells = [json.dumps(cell) if isinstance(cell, tuple) else cell for cell in attrs.astuple(run, recurse=False)]
         lines.writerow([f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells])
     return text.getvalue()

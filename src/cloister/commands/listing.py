@@ -1,4 +1,4 @@
-"""``cloister list``, ``describe`` and ``plugins``: which components are installed, and what each of them is."""
+"""``cloister list``, ``describe`` and ``plugins``: the installed components and plugins."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from cloister.commands.common import AsJson, print_json, show
 def list_components(
     role: Annotated[
         str | None,
-        typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, NonPrivateSolver, Population."),
+        typer.Argument(
+            help="Role: Method, FrequencyOracle, VectorSumOracle, TreeBuilder, NonPrivateSolver or Population."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is installed: methods, oracles, trees, ..."""
+    """List the installed methods, oracles and trees."""
     from cloister.core.errors import UnknownName
     from cloister.core.registry.components import ANY_TRUST, ROLES, Role
     from cloister.core.registry.registry import registry
 
-    known: dict[str, Role] = {r.lower(): r for r in ROLES}
-    if role is not None and role.lower().replace("-", "").rstrip("s") not in known:
+    roles: dict[str, Role] = {r.lower(): r for r in ROLES}
+    if role is not None and role.lower().replace("-", "").rstrip("s") not in roles:
         raise UnknownName("role", role, ROLES)
-    wanted = None if role is None else known[role.lower().replace("-", "").rstrip("s")]
-    specs = registry().specs(wanted)
+    selected = None if role is None else roles[role.lower().replace("-", "").rstrip("s")]
+    specs = registry().specs(selected)
     if as_json:
         print_json(
             [
@@ -51,17 +53,18 @@ def list_components(
 
 
 def describe_component(
-    name: Annotated[str, typer.Argument(help="A component's name, as 'list' prints it.")], as_json: AsJson = False
+    name: Annotated[str, typer.Argument(help="Name of a component, as 'cloister list' prints it.")],
+    as_json: AsJson = False,
 ) -> None:
-    """A component's options, slots, guarantee and source."""
+    """Show a component: guarantee, options, slots and source."""
     from cloister.core.registry.describe import describe
     from cloister.core.registry.registry import registry
 
-    found = [describe(registry(), spec) for spec in registry().find(name)]
+    components = [describe(registry(), spec) for spec in registry().find(name)]
     if as_json:
-        print_json(found)
+        print_json(components)
         return
-    for facts in found:
+    for facts in components:
         show(f"{facts['name']} ({facts['role']}): {facts['summary']}")
         show(
             f"trust: {facts['trust'] or 'any'}; runs under: {', '.join(facts['runs under'])}"
@@ -86,12 +89,18 @@ def describe_component(
 
 
 def list_plugins(as_json: AsJson = False) -> None:
-    """Which plugins were found, what they offer, and which of them are broken: loads all, which runs their code. A
-    plugin is as free as cloister itself: install those of people whom you would show the rows."""
+    """List the plugins, their components, and their faults.
+
+    Loads all plugins, which runs their code. A plugin can do whatever cloister can: install only those of people whom
+    you would show the rows.
+    """
     from cloister.core.registry.registry import registry
 
-    mine, *strangers = registry().plugins  # what is built in is tested, and slow to load
-    found = [(mine, ()), *((p, registry().faults(p)) for p in strangers)]
+    built_in, *plugged_in = registry().plugins
+    plugins = [
+        (built_in, ()),
+        *((p, registry().faults(p)) for p in plugged_in),
+    ]  # built-in ones are tested, and load slowly
     if as_json:
         print_json(
             [
@@ -102,11 +111,11 @@ def list_plugins(as_json: AsJson = False) -> None:
                     "components": [s.name for s in p.specs],
                     "faults": list(faults),
                 }
-                for p, faults in found
+                for p, faults in plugins
             ]
         )
         return
-    for p, faults in found:
+    for p, faults in plugins:
         show(f"{p.name} ({p.origin}): " + (f"BROKEN: {p.error}" if p.error else f"{len(p.specs)} components"))
         for fault in faults:
             show(f"  BROKEN: {fault}")

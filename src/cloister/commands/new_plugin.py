@@ -1,6 +1,6 @@
-"""``cloister new-plugin``: write a package, to edit, that passes the conformance kit as it stands.
+"""``cloister new-plugin``: a package to edit, which passes the conformance kit as it stands.
 
-It is one of the finished examples under another name, so that CI installs and tests what is written here.
+It is one of the finished examples under another name, which CI installs and tests.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ EXAMPLES = {
 
 
 def new_plugin(
-    name: Annotated[str, typer.Argument(help="The component's name, such as my-counts.")],
-    role: Annotated[str, typer.Option(help="oracle, method, tree or solver.")],
-    out: Annotated[Path | None, typer.Option(help="Folder to make; default: cloister-NAME.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the component, such as my-counts.")],
+    role: Annotated[str, typer.Option(help="Role of the component: oracle, method, tree or solver.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to make. Default: cloister-NAME.")] = None,
 ) -> None:
-    """Start a plugin: a package that passes the conformance kit as it stands, to edit."""
+    """Write a plugin to edit.
+
+    It is a package that passes the conformance kit as it stands.
+    """
     if role not in EXAMPLES:
         raise UnknownName("role", role, EXAMPLES)
     files = renamed(EXAMPLES[role], checked_name(name))
@@ -43,10 +46,7 @@ def new_plugin(
 
 
 def checked_name(name: str) -> str:
-    """The name, if a component and its class can have it.
-
-    Raises: InvalidInput: it is not kebab-case, or it is taken.
-    """
+    """Return the name. Raises: InvalidInput: it is not kebab-case, or another component has it."""
     from cloister.core.registry.registry import registry
 
     if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
@@ -58,31 +58,32 @@ def checked_name(name: str) -> str:
 
 
 def renamed(example: str, name: str) -> dict[Path, str]:
-    """The files of an example by path, with the example's name replaced in all its spellings.
+    """Return the files of an example by path, with its name replaced in all spellings.
 
-    Raises: InvalidInput: the new class would have the name of something that the example uses.
+    Raises:
+        InvalidInput: the new class would have the name of something that the example uses.
     """
     old, new = spellings(example), spellings(name)
     root = examples() / f"cloister-{example}"
-    found = [path for pattern in ("*.toml", "*.md", "src/*/*.py", "tests/*.py") for path in root.glob(pattern)]
-    texts = {path.relative_to(root): path.read_text("utf-8") for path in found}
+    paths = [path for pattern in ("*.toml", "*.md", "src/*/*.py", "tests/*.py") for path in root.glob(pattern)]
+    texts = {path.relative_to(root): path.read_text("utf-8") for path in paths}
     cls = new[-1]
     if cls != old[-1] and (keyword.iskeyword(cls) or any(re.search(rf"\b{cls}\b", t) for t in texts.values())):
         raise InvalidInput(
             f"a class for '{name}' would be called {cls}, a name that is in use already: choose another name"
         )
-    for before, after in zip(old, new, strict=True):
-        texts = {Path(str(path).replace(before, after)): text.replace(before, after) for path, text in texts.items()}
+    for was, now in zip(old, new, strict=True):
+        texts = {Path(str(path).replace(was, now)): text.replace(was, now) for path, text in texts.items()}
     return texts
 
 
 def spellings(name: str) -> tuple[str, str, str]:
-    """A kebab-case name as it is, as a module's name and as a class's name."""
+    """Return a kebab-case name as it is, as a module's name and as a class's name."""
     return name, name.replace("-", "_"), "".join(word.capitalize() for word in name.split("-"))
 
 
 def examples() -> Path:
-    """Folder of the examples: beside this file where cloister is installed, in the repository otherwise."""
+    """Return the folder of the examples: beside this file if cloister is installed, otherwise in the repository."""
     installed = Path(__file__).with_name("examples")
     return installed if installed.is_dir() else Path(__file__).parents[3] / "examples"
 
@@ -91,16 +92,16 @@ def write(files: dict[Path, str], folder: Path) -> None:
     """Write all files into a new folder, or none.
 
     Raises:
-        InvalidInput: the folder is there already.
+        InvalidInput: the folder exists.
         OSError: it cannot be written.
     """
     if folder.exists() or folder.is_symlink():
         raise InvalidInput(f"{folder} is there already, and nothing is overwritten: name another folder by --out")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".new-plugin-", dir=folder.parent) as made:
-        whole = Path(made, "whole")
+        complete = Path(made, "complete")
         for path, text in files.items():
-            target = whole / path
+            target = complete / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, "utf-8")
-        whole.rename(folder)
+        complete.rename(folder)  # all files, or none

@@ -1,9 +1,8 @@
-"""Commands that take options: from flags and from a config file.
+"""Commands whose options come from flags and from a config file.
 
 ``option_groups`` spreads every parameter of a command whose type is a class of options (``commands.options``) into
-flags, in
-the same words and under the same heading wherever they stand, and reads them back from the flags and from a config
-file, where an option has the name of its flag or its name in Python. A value that no flag could have is refused.
+flags, with the same help and heading everywhere, and reads them back from the flags and from a config file, where an
+option has the name of its flag or its name in Python. A value that no flag could have is rejected.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 
 import attrs
 
-from cloister.commands.common import parted
-from cloister.commands.options import CliOption, Wanted, declared, typed
+from cloister.commands.cli_option import CliOption, declared, typed
+from cloister.commands.common import split_at_commas
+from cloister.commands.options import RunOptions
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.rows.options import Reading
 
@@ -28,32 +28,35 @@ _kinds = cache(get_type_hints)
 """Types of a class's options, evaluated once."""
 
 CONFIG: Final = "config"
-"""The parameter of a command that may have its options from a file, too."""
+"""Parameter of a command that also takes its options from a file."""
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
-    """Parse repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
-    found = dict[str, str]()
+    """Parse repeated name=value flags.
+
+    Raises:
+        InvalidInput: an item has no name or no value, or a name has two values.
+    """
+    values = dict[str, str]()
     for item in items or []:
         name, equals, value = item.partition("=")
         if not equals or not name or not value:
             raise InvalidInput(f"{flag} takes name=value, not '{item}'")
-        if found.setdefault(name, value) != value:
+        if values.setdefault(name, value) != value:
             raise InvalidInput(f"{flag} {name} was given twice, with different values")
-    return found
+    return values
 
 
 def listed_values(items: list[str] | None) -> dict[str, list[str]]:
-    """Parse repeated column=value,value flags; a value in double quotes may have commas, as a cell of CSV.
-
-    Raises: InvalidInput: as ``pairs``, or quotes that do not end where a value does.
-    """
-    known = pairs(items, "--category")
-    return {name: parted(text, f"the values of category '{name}' are {text!r}") for name, text in known.items()}
+    """Parse repeated column=value,value flags; a value in double quotes may hold commas. Raises: InvalidInput."""
+    texts = pairs(items, "--category")
+    return {
+        name: split_at_commas(text, f"the values of category '{name}' are {text!r}") for name, text in texts.items()
+    }
 
 
 def result_from(path: Path, names: str | None) -> Result:
-    """The result in a file, with the groups' names if they are given. Raises: InvalidInput, Damaged."""
+    """Load a result from a file, with names of its groups if they are given. Raises: InvalidInput, Damaged."""
     from cloister.run.bounds import FILES
     from cloister.run.result import Result
 
@@ -63,74 +66,37 @@ def result_from(path: Path, names: str | None) -> Result:
     return loaded.named(
         mapping_in(Path(names), "names")
         if names.endswith(FILES)
-        else pairs(parted(names, f"the names are {names!r}"), "--names")
+        else pairs(split_at_commas(names, f"the names are {names!r}"), "--names")
     )
 
 
-def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
-    """Return the options with what the start says where nothing is given: columns, categories, missing and k.
+def with_start(reading: Reading, options: RunOptions) -> tuple[Reading, RunOptions]:
+    """Fill in columns, categories, missing and k from the warm start, where they are not given.
 
     Bounds are taken later (``run.layers.warm_start.read``), since some methods take narrower ones.
 
-    Raises: CloisterError: the start cannot be read.
+    Raises:
+        CloisterError: the start cannot be read.
     """
-    if asked.start is None:
-        return reading, asked
+    if options.start is None:
+        return reading, options
     from cloister.run.layers.warm_start import Start
 
-    start = Start.of(asked.start)
+    start = Start.of(options.start)
     categories = {**start.categories, **(reading.categories or {})}
     columns = start.columns(categories) if reading.columns is None else reading.columns
     missing = start.missing if reading.missing is None else reading.missing
-    k = start.k if asked.k is None else asked.k
-    given = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
-    return given, attrs.evolve(asked, k=k)
+    k = start.k if options.k is None else options.k
+    filled = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
+    return filled, attrs.evolve(options, k=k)
 
 
-FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
+REPEATED: Mapping[str, Callable[[Any], Any]] = {
     "categories": listed_values,
     "components": lambda items: pairs(items, "--with"),
     "options": lambda items: pairs(items, "--set"),
 }
-"""Readers of repeated flags."""
-
-
-@final
-@attrs.frozen
-class Excludes:
-    """Options of a class that a command does not take. Args: why (for people, in the table of options), names."""
-
-    why: str
-    names: tuple[str, ...]
-
-
-def excludes(why: str, *names: str) -> Excludes:
-    return Excludes(why, names)
-
-
-@final
-@attrs.frozen
-class Requires:
-    """Options of a class that a command cannot do without."""
-
-    names: tuple[str, ...]
-
-
-def requires(*names: str) -> Requires:
-    return Requires(names)
-
-
-@final
-@attrs.frozen
-class DefaultOf:
-    """The default of an option in one command, for its help. Args: name, words."""
-
-    name: str
-    words: str
-
-
-def default_of(name: str, words: str) -> DefaultOf:
-    return DefaultOf(name, words)
+"""Parsers of repeated flags."""
 
 
 @final
@@ -140,69 +106,95 @@ class TakenOptions:
 
     Args:
         kind: the class.
-        excludes: options that the command does not take.
+        missing: reason for each option that the command does not take.
         requires: names of options that must be given.
         defaults: descriptions of defaults that differ from the class's, by option.
     """
 
     kind: type
-    excludes: tuple[Excludes, ...] = ()
+    missing: Mapping[str, str] = attrs.field(factory=dict)
     requires: tuple[str, ...] = ()
     defaults: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, annotation: Any) -> TakenOptions | None:
-        """The group that a parameter's type stands for, if any."""
+        """Return the group that a parameter's type stands for; None if it is no class of options."""
         kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
         if not (isinstance(kind, type) and attrs.has(kind)):
             return None
-        needed = tuple(name for mark in marks if isinstance(mark, Requires) for name in mark.names)
-        defaults = {mark.name: mark.words for mark in marks if isinstance(mark, DefaultOf)}
-        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Excludes)), needed, defaults)
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """Why each option that the command does not take is none of its."""
-        return {name: each.why for each in self.excludes for name in each.names}
+        mandatory = tuple(field.name for field in attrs.fields(kind) if field.default is attrs.NOTHING)
+        group = cls(kind, requires=mandatory)
+        for mark in marks:
+            group = mark(group)
+        return group
 
     @property
     def taken(self) -> dict[str, CliOption]:
-        return {name: each for name, each in declared(self.kind).items() if name not in self.missing}
+        """Options that the command takes, by name."""
+        return {name: option for name, option in declared(self.kind).items() if name not in self.missing}
+
+    @property
+    def _defaults(self) -> dict[str, Any]:
+        return {field.name: field.default for field in attrs.fields(self.kind)}
 
     def parameters(self) -> Iterator[inspect.Parameter]:
-        """Parameters of the command, as typer reads them."""
-        kinds = _kinds(self.kind)
-        for name, each in self.taken.items():
-            kind = kinds[name] if each.kind is None else each.kind
-            flag = bool in get_args(kind)
-            default = inspect.Parameter.empty if name in self.requires else False if flag else None
+        """Yield the parameters of the command, as typer reads them."""
+        kinds, defaults = _kinds(self.kind), self._defaults
+        for name, option in self.taken.items():
+            kind = kinds[name] if option.kind is None else option.kind
+            flag = kind is bool or bool in get_args(kind)
+            default = inspect.Parameter.empty if name in self.requires else False if flag else defaults[name]
             if name in self.requires:
-                kind = next(part for part in get_args(kind) if part is not type(None))
+                kind = next((part for part in get_args(kind) if part is not type(None)), kind)
             yield inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=default,
-                annotation=Annotated[bool if flag else kind, self._in_help(name, each).option],
+                annotation=Annotated[bool if flag else kind, self._in_help(name, option).option],
             )
 
-    def _in_help(self, name: str, words: CliOption) -> CliOption:
-        """An option with the default that it has in this command."""
-        own = "" if name in self.requires else self.defaults.get(name)
-        return words if own is None else words.with_default(own)
+    def _in_help(self, name: str, option: CliOption) -> CliOption:
+        """Return an option with the default that it has in this command."""
+        defaults = "" if name in self.requires else self.defaults.get(name)
+        return option if defaults is None else option.with_default(defaults)
 
-    def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
-        """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""
-        kinds, found = _kinds(self.kind), dict[str, Any]()
-        for name, each in self.taken.items():
-            value = given.pop(name)
-            kept = as_declared(config.get(name), kinds[name], name)
-            if name in FROM_WORDS:
-                found[name] = {**(kept or {}), **FROM_WORDS[name](value)}
+    def read(self, values_by_flag: dict[str, Any], config: Mapping[str, Any]) -> Any:
+        """Return the options, an instance of the class.
+
+        Args:
+            values_by_flag: values of flags by name; those of this group are taken out.
+            config: values of a config file by name.
+        """
+        kinds, defaults, values = _kinds(self.kind), self._defaults, dict[str, Any]()
+        for name, option in self.taken.items():
+            value = values_by_flag.pop(name)
+            configured = as_declared(config.get(name), kinds[name], name)
+            if name in REPEATED:
+                values[name] = {**(configured or {}), **REPEATED[name](value)}
             elif value is None or value is False:
-                found[name] = kept
+                values[name] = defaults[name] if configured is None else configured
             else:
-                found[name] = value if each.read is None else each.read(value)
-        return self.kind(**found)
+                values[name] = value if option.read is None else option.read(value)
+        return self.kind(**values)
+
+
+Mark = Callable[[TakenOptions], TakenOptions]
+"""Difference of one command from the class of options."""
+
+
+def excludes(why: str, *names: str) -> Mark:
+    """Mark options that a command does not take. Args: why (shown to whoever gives one), names."""
+    return lambda group: attrs.evolve(group, missing={**group.missing, **dict.fromkeys(names, why)})
+
+
+def requires(*names: str) -> Mark:
+    """Mark options that must be given to a command."""
+    return lambda group: attrs.evolve(group, requires=group.requires + names)
+
+
+def default_of(name: str, words: str) -> Mark:
+    """Mark an option that has another default in a command."""
+    return lambda group: attrs.evolve(group, defaults={**group.defaults, name: words})
 
 
 Command = Callable[..., None]
@@ -211,7 +203,7 @@ GROUPS = dict[str, dict[str, TakenOptions]]()
 
 
 def option_groups(command: Command) -> Command:
-    """A command whose parameters of classes of options are spread into flags."""
+    """Return a command whose parameters of classes of options are spread into flags."""
     signature = inspect.signature(command, eval_str=True)
     groups, spread = dict[str, TakenOptions](), list[inspect.Parameter]()
     for parameter in signature.parameters.values():
@@ -222,13 +214,13 @@ def option_groups(command: Command) -> Command:
             groups[parameter.name] = group
             spread += group.parameters()
 
-    def spread_command(**given: Any) -> None:
+    def spread_command(**values: Any) -> None:
         config = dict[str, Any]()
-        if CONFIG in given:
-            every = {name: each for group in groups.values() for name, each in group.taken.items() if each.in_config}
-            config = read_config(given.pop(CONFIG), every, command.__name__)
-        read = {name: group.read(given, config) for name, group in groups.items()}
-        command(**given, **read)
+        if CONFIG in values:
+            options = {name: o for group in groups.values() for name, o in group.taken.items() if o.in_config}
+            config = read_config(values.pop(CONFIG), options, command.__name__)
+        read = {name: group.read(values, config) for name, group in groups.items()}
+        command(**values, **read)
 
     GROUPS[command.__name__] = groups
     spread_command.__name__, spread_command.__doc__ = command.__name__, command.__doc__
@@ -238,56 +230,73 @@ def option_groups(command: Command) -> Command:
     return spread_command
 
 
-def why_lacking(command: str, flag: str) -> str:
-    """Return why a command does not take an option that others take; empty if nothing is said of it. Args: command (its
-    name), flag (of the option)."""
+def why_excluded(command: str, flag: str) -> str:
+    """Return why a command does not take an option that others take; empty if it has no reason.
+
+    Args:
+        command: its name.
+        flag: of the option.
+    """
     for group in GROUPS.get(command, {}).values():
-        for name, each in declared(group.kind).items():
-            if flag in each.flags and name in group.missing:
+        for name, option in declared(group.kind).items():
+            if flag in option.flags and name in group.missing:
                 return f"{command} takes no {flag}: {group.missing[name]}"
     return ""
 
 
 def read_config(path: Path | None, options: Mapping[str, CliOption], command: str = "") -> dict[str, Any]:
-    """Read options from a file, by their own names. Args: options (that it may have), command (that takes them).
+    """Read options from a file, by their names in Python.
 
-    Raises: InvalidInput: it cannot be read, says an option twice, or one that the command does not take. UnknownName:
-        it has another one.
+    Args:
+        path: a .toml or .json file, or None.
+        options: those that the file may have.
+        command: the command that takes them.
+
+    Raises:
+        InvalidInput: the file cannot be read, has an option twice, or one that the command does not take.
+        UnknownName: it has an option that does not exist.
     """
-    found, known = dict[str, Any](), _names(options)
+    values, names = dict[str, Any](), _names(options)
     for name, value in mapping_in(path, "config").items():
-        plain = name.replace("-", "_")
-        if plain not in known:
-            if why := why_lacking(command, f"--{plain.replace('_', '-')}"):
+        key = name.replace("-", "_")
+        if key not in names:
+            if why := why_excluded(command, f"--{key.replace('_', '-')}"):
                 raise InvalidInput(f"{why} (in the config file {path})")
-            raise UnknownName("option", plain, known, "(in the config file)")
-        if known[plain] in found:
-            raise InvalidInput(f"the config file {path} says {plain} twice, by two names: leave one out")
-        found[known[plain]] = value
-    return found
+            raise UnknownName("option", key, names, "(in the config file)")
+        if names[key] in values:
+            raise InvalidInput(f"the config file {path} sets {key} twice, by two names: leave one out")
+        values[names[key]] = value
+    return values
 
 
 def _names(options: Mapping[str, CliOption]) -> dict[str, str]:
-    """Options by every name that they have: in Python, and as long flags."""
-    flags = {flag: name for name, each in options.items() for flag in each.flags if flag.startswith("--")}
-    called = {flag.lstrip("-").replace("-", "_"): name for flag, name in flags.items()}
-    return {name: name for name in options} | called
+    """Return options by every name that they have: in Python, and as long flags."""
+    flags = {flag: name for name, option in options.items() for flag in option.flags if flag.startswith("--")}
+    long_names = {flag.lstrip("-").replace("-", "_"): name for flag, name in flags.items()}
+    return {name: name for name in options} | long_names
 
 
-def mapping_in(path: Path | None, what: str) -> dict[str, Any]:
-    """The table in a .toml or .json file, empty without one. Args: what (it is of). Raises: InvalidInput: there is
-    none."""
+def mapping_in(path: Path | None, noun: str) -> dict[str, Any]:
+    """Read a table from a .toml or .json file; empty without a file.
+
+    Args:
+        path: the file.
+        noun: noun for what it holds, in an error.
+
+    Raises:
+        InvalidInput: the file holds no table.
+    """
     from cloister.run.bounds import table_from
 
-    loaded = {} if path is None else table_from(path, what)
+    loaded = {} if path is None else table_from(path, noun)
     if not isinstance(loaded, dict):
-        raise InvalidInput(f"the {what} file {path} is no table: give names with their values")
+        raise InvalidInput(f"the {noun} file {path} is not a table: give names with their values")
     return loaded
 
 
 def as_declared(value: Any, kind: Any, name: str) -> Any:
-    """A config file's value of an option of this type, without a change. Raises: InvalidInput: it is of another."""
-    kinds = {getattr(each, "__origin__", each) for each in get_args(kind) or (kind,)}
+    """Return a config file's value of an option of this type. Raises: InvalidInput: it has another type."""
+    kinds = {getattr(part, "__origin__", part) for part in get_args(kind) or (kind,)}
     if value is None or Any in kinds:
         return value
     if bool in kinds:
@@ -309,14 +318,14 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
 
 def _listed(value: Any, name: str) -> list[str]:
     if isinstance(value, str):
-        return parted(value, f"{name} in the config file is {value!r}")
-    if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        return split_at_commas(value, f"{name} in the config file is {value!r}")
+    if not (isinstance(value, list) and all(isinstance(part, str) for part in value)):
         raise InvalidInput(f"{name} in the config file is {value!r}: give a list of names")
     return value
 
 
 def flag(value: Any, name: str) -> bool:
-    """An option that is true, false or not given, as a bool. Raises: InvalidInput for anything else."""
+    """Return an option that is true, false or not given, as a bool. Raises: InvalidInput for anything else."""
     if value not in (None, True, False):
         raise InvalidInput(f"{name} is {value!r}: give true or false")
     return value is True

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, final
 
+import attrs
 import typer
 
-from cloister.commands.common import ADDRESS_HELP, GroupNames, names, print_json, say, show, tell_columns
+from cloister.commands.cli_option import OUTPUT, SQL, cli_option
+from cloister.commands.common import (
+    ADDRESS_HELP,
+    GroupNames,
+    SavedResult,
+    print_json,
+    say,
+    show,
+    split_names,
+    tell_columns,
+)
 from cloister.commands.option_groups import excludes, option_groups, result_from
-from cloister.commands.options import OUTPUT, Printed
+from cloister.commands.options import OutputOptions
 from cloister.commands.program import ending, printing
 from cloister.core.errors import InvalidInput
 from cloister.rows.options import Reading
@@ -19,93 +30,117 @@ if TYPE_CHECKING:
     from cloister.commands.views import LabelView
 
 
+@final
+@attrs.frozen(kw_only=True)
+class LabelOptions:
+    """File of labels, and what it holds beside them."""
+
+    out: Path | None = cli_option(
+        "File for the labels, one per row in the rows' order: .parquet or .csv (column 'cluster'), or .npy.",
+        OUTPUT,
+        "-o",
+        "--out",
+    )
+    keep: list[str] | None = cli_option(
+        "Columns to copy beside the labels, separated by commas, such as id.",
+        OUTPUT,
+        kind=str | None,
+        read=split_names,
+    )
+    distances: bool = cli_option(
+        "Also write each row's distance to its centre, in the units of the run.", OUTPUT, "--distances", default=False
+    )
+
+
+@final
+@attrs.frozen(kw_only=True)
+class SqlOptions:
+    """Labels that a database computes."""
+
+    sql: bool = cli_option(
+        "Print a query that labels the rows of --table; rows that cannot be used get -1.", SQL, "--sql", default=False
+    )
+    name: str | None = cli_option("With --sql: print the statement that creates a view of this name.", SQL)
+    dialect: str | None = cli_option(
+        "With --sql and no address: SQL dialect, such as duckdb (default), postgres, pyspark or snowflake.", SQL
+    )
+    create: str | None = cli_option(
+        "Create a view of this name in the database. cloister writes nothing else there.", SQL, metavar="NAME"
+    )
+
+
 @option_groups
 def predict(
-    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
+    result: SavedResult,
     reading: Annotated[
         Reading,
-        excludes("the result says which they are", "categories", "user_column"),
-        excludes("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
-        excludes("a view is of rows that stay", "materialise", "passes"),
+        excludes("the result has the categories, and each row has a label", "categories", "user_column"),
+        excludes("this process computes the labels, in the order of the rows", "engine", "workers", "scheduler"),
+        excludes("a view makes no copy of the rows, and no pass over them", "materialise", "passes"),
     ],
-    printed: Annotated[Printed, excludes("labels have their own files", "out")],
+    labels: LabelOptions,
+    in_sql: SqlOptions,
+    printed: Annotated[OutputOptions, excludes("labels have their own files", "out")],
     rows: Annotated[
         list[str] | None, typer.Argument(help=f"{ADDRESS_HELP} An address goes with --sql or --create.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            help="File of the labels, a row for each row, in their "
-            "order: .parquet or .csv with a column 'cluster', or .npy.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.", rich_help_panel=OUTPUT)
-    ] = None,
     group_names: GroupNames = None,
-    distances: Annotated[
-        bool,
-        typer.Option(
-            "--distances",
-            help="Add each row's distance to its centre, in the run's units where it scaled columns.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    sql: Annotated[
-        bool,
-        typer.Option(
-            "--sql",
-            help="Print a query that labels the rows of --table where they are; rows that cannot be used get -1.",
-        ),
-    ] = False,
-    name: Annotated[
-        str | None, typer.Option("--name", help="With --sql: print what creates a view of this name.")
-    ] = None,
-    dialect: Annotated[
-        str | None,
-        typer.Option(
-            "--dialect",
-            help="With --sql and no address: whose words, duckdb (default), postgres, pyspark, snowflake, ...",
-        ),
-    ] = None,
-    create: Annotated[
-        str | None,
-        typer.Option(
-            "--create",
-            metavar="NAME",
-            help="Create the view in the database: the one thing that cloister ever writes there.",
-        ),
-    ] = None,
 ) -> None:
-    """Label rows by their nearest released centre, files of any size. NOT private: labels tell about the rows."""
-    from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
+    """Label rows by their nearest released centre.
+
+    Takes files of any size, or a table in a database. NOT private: labels depend on the rows themselves.
+    """
+    as_json = bool(printed.as_json)
+    if in_sql.sql or in_sql.create is not None:
+        _label_in_sql(_view(result, rows, reading, labels, in_sql, group_names), in_sql, as_json)
+    else:
+        _label_files(result, rows, reading, labels, in_sql, group_names, as_json)
+
+
+def _view(
+    result: Path,
+    rows: list[str] | None,
+    reading: Reading,
+    labels: LabelOptions,
+    in_sql: SqlOptions,
+    group_names: str | None,
+) -> LabelView:
+    """Return the view that labels a table. Raises: InvalidInput: some options exclude each other."""
     from cloister.commands.views import LabelView, refuse_with
     from cloister.run.result import Result
-    from cloister.run.saving import checked_target
 
-    as_json, table = bool(printed.as_json), reading.table
-    if sql or create is not None:
-        refuse_with(
-            {
-                "--out": out,
-                "--distances": distances,
-                **reading.given("columns", "table"),
-                "--sql": sql and create,
-                "--name": name and create,
-                "--names": group_names,
-                "--dialect": dialect and rows,
-            },
-            "labels in SQL go into no file, and are printed, or created at an address",
-        )
-        if table is None:
-            raise InvalidInput("the rows' table has no name: give --table NAME")
-        view = LabelView(Result.load(result), table, _address(rows, create), dialect, reading.names, names(keep))
-        _as_view(view, name, create, as_json)
-        return
+    refuse_with(
+        {
+            "--out": labels.out,
+            "--distances": labels.distances,
+            **reading.given("columns", "table"),
+            "--sql": in_sql.sql and in_sql.create,
+            "--name": in_sql.name and in_sql.create,
+            "--names": group_names,
+            "--dialect": in_sql.dialect and rows,
+        },
+        "labels in SQL go into no file, and are printed, or created at an address",
+    )
+    if reading.table is None:
+        raise InvalidInput("no table: give --table NAME")
+    address = _address(rows, in_sql.create)
+    return LabelView(Result.load(result), reading.table, address, in_sql.dialect, reading.names, labels.keep)
+
+
+def _label_files(
+    result: Path,
+    rows: list[str] | None,
+    reading: Reading,
+    labels: LabelOptions,
+    in_sql: SqlOptions,
+    group_names: str | None,
+    as_json: bool,
+) -> None:
+    """Write the labels of rows in files. Raises: CloisterError."""
+    from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
+    from cloister.commands.views import refuse_with
     from cloister.run.places import is_address, refuse_foreign_address
+    from cloister.run.saving import checked_target
 
     refuse_foreign_address(rows)
     if not rows or any(is_address(path) for path in rows):
@@ -113,59 +148,52 @@ def predict(
             "give files of rows; for rows in a database print a query (--sql) or create a view (--create)"
         )
     refuse_with(
-        {"--table": table, "--name": name, "--dialect": dialect}, "these options go with --sql and labels in a database"
+        {"--table": reading.table, "--name": in_sql.name, "--dialect": in_sql.dialect},
+        "these options go with --sql and labels in a database",
     )
-    if out is None:
-        raise InvalidInput("the labels have no file: give --out labels.parquet")
-    target = checked_target(out, ENDINGS, "labels")
+    if labels.out is None:
+        raise InvalidInput("no file for the labels: give --out labels.parquet")
+    target = checked_target(labels.out, ENDINGS, "labels")
     loaded = result_from(result, group_names)
     with ending(lambda error: "no labels were written: run it again"), progress() as bar:
         population = rows_of(loaded, rows, reading)
-        labels = Labels(
+        counts = Labels(
             loaded,
             population,
-            names(keep) or (),
-            distances,
+            labels.keep or (),
+            labels.distances,
             reading.missing_of(loaded),
             bar.advance,
             reading.threads,
             group_names is not None,
-        )
-        counts = labels.save(target)
+        ).save(target)
     tell_columns(population)
     say(NOT_PRIVATE)
     with printing(lambda: f"the labels are in {target}"):
         if as_json:
-            print_json(
-                {
-                    "private": False,
-                    "rows": counts.rows,
-                    "unused": counts.unused,
-                    "sizes": counts.sizes,
-                    "file": str(target),
-                }
-            )
+            print_json({"private": False, **attrs.asdict(counts), "file": str(target)})
             return
-        rest = f", {counts.unused:,} of them -1: they could not be used" if counts.unused else ""
-        show(f"{counts.rows:,} labels{rest}, saved to {target}")
+        unused = f", {counts.unused:,} of them -1: they could not be used" if counts.unused else ""
+        show(f"{counts.rows:,} labels{unused}, saved to {target}")
 
 
 def _address(rows: list[str] | None, create: str | None) -> str | None:
-    """The database's address, if one was given. Raises: InvalidInput: other things were, or it is needed."""
+    """Return the database's address, if one is given. Raises: InvalidInput: other things are, or it is needed."""
     from cloister.run.places import is_address
 
     if rows is not None and (len(rows) > 1 or not is_address(rows[0])):
-        raise InvalidInput("labels in SQL are of one database's rows: give its address, such as duckdb:///lake.db")
+        raise InvalidInput("labels in SQL need one database: give its address, such as duckdb:///lake.db")
     if create is not None and not rows:
         raise InvalidInput("a view is created in a database: give its address, such as duckdb:///lake.db")
     return rows[0] if rows else None
 
 
-def _as_view(view: LabelView, name: str | None, create: str | None, as_json: bool) -> None:
+def _label_in_sql(view: LabelView, in_sql: SqlOptions, as_json: bool) -> None:
+    """Print the query of a view, or create it."""
     from cloister.commands.predicting import NOT_PRIVATE
 
-    if create is None:
-        query = view.query(name)
+    if (create := in_sql.create) is None:
+        query = view.query(in_sql.name)
         say(NOT_PRIVATE)
         print_json({"private": False, "sql": query}) if as_json else print(f"{query};", flush=True)  # names as they are
         return

@@ -1,7 +1,7 @@
-"""Signs of life of long work: bars and counts on a terminal, a line a minute elsewhere, events in a log.
+"""Progress of long work: bars and counts on a terminal, a line per minute elsewhere, events in a log.
 
-Progress never says how many rows are done, which would tell how many there are: every command that reads rows shows
-the bar of ``showing.progress``, which has no numbers. Counts are for reports, messages and tickets.
+Progress never shows how many rows are done, which would reveal their number: commands that read rows show the bar of
+``showing.progress``, which has no numbers. Counts are for reports, messages and tickets.
 """
 
 from __future__ import annotations
@@ -16,70 +16,73 @@ from typing import Annotated, Any, TypeAlias, final
 
 import typer
 
+from cloister.commands.cli_option import OUTPUT
 from cloister.commands.common import say
-from cloister.commands.options import OUTPUT
 from cloister.core.errors import InvalidInput, cause
 from cloister.showing.progress import on_terminal
 
 Log = Annotated[
     Path | None,
-    typer.Option(help="File for a line of JSON per event; no private values.", rich_help_panel=OUTPUT),
+    typer.Option(help="File that gets each event as a line of JSON, without private values.", rich_help_panel=OUTPUT),
 ]
 
 MINUTE = 60.0
-"""Seconds between two lines off a terminal."""
+"""Seconds between two lines where there is no terminal."""
 
 GLANCE = 1.0
-"""Seconds between two looks at how far work is."""
+"""Seconds between two checks of the progress."""
 
 Event: TypeAlias = dict[str, Any]
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for so many of so many, with the time that is left, on a terminal; nothing elsewhere."""
+def bar(noun: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the time that is left on a terminal, and nothing elsewhere.
+
+    Yields a function that is called with the numbers done and in total.
+    """
     if not on_terminal():
         yield lambda done, total: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with _shown(*columns) as shown:
-        task = shown.add_task(what, total=None)
+    with _display(*columns) as shown:
+        task = shown.add_task(noun, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
 @final
 class Count:
-    """A running count. Call it with how many more are done; what and draw say of what, and who is told."""
+    """Running count, which is called with an increment. Args: noun (in plural), draw (called likewise)."""
 
-    def __init__(self, what: str, draw: Callable[[int], None] = lambda n: None) -> None:
-        self._what, self._draw, self._done = what, draw, 0
+    def __init__(self, noun: str, draw: Callable[[int], None] = lambda n: None) -> None:
+        self._noun, self._draw, self._done = noun, draw, 0
 
-    def __call__(self, more: int) -> None:
-        self._done += more
-        self._draw(more)
+    def __call__(self, increment: int) -> None:
+        self._done += increment
+        self._draw(increment)
 
     @property
     def words(self) -> str:
-        return f"{self._done:,} {self._what}"
+        return f"{self._done:,} {self._noun}"
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Count]:
-    """A running count, as in 'reports read', shown on a terminal and nowhere else."""
+def counting(noun: str) -> Iterator[Count]:
+    """Show a running count, such as "reports read", on a terminal, and nothing elsewhere."""
     if not on_terminal():
-        yield Count(what)
+        yield Count(noun)
         return
     from rich.progress import MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
-    with _shown(*columns) as shown:
-        task = shown.add_task(what, total=None)
-        yield Count(what, lambda more: shown.advance(task, more))
+    with _display(*columns) as shown:
+        task = shown.add_task(noun, total=None)
+        yield Count(noun, lambda increment: shown.advance(task, increment))
 
 
-def _shown(*columns: Any) -> Any:
+def _display(*columns: Any) -> Any:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -88,10 +91,12 @@ def _shown(*columns: Any) -> Any:
 
 @contextmanager
 def event_log(path: Path | None) -> Iterator[Callable[[Event], None]]:
-    """Yield a function that appends an event to a file as one line of JSON with the time; without a path it does
-    nothing. If the log can no longer be written (a full disk), that is said once and the run goes on.
+    """Yield a function that appends an event to a file, as a line of JSON; without a path it does nothing.
 
-    Raises: InvalidInput: the file cannot be opened for writing.
+    If the log can no longer be written (a full disk), one line says so and the run goes on.
+
+    Raises:
+        InvalidInput: the file cannot be opened for writing.
     """
     if path is None:
         yield lambda entry: None
@@ -117,12 +122,15 @@ def event_log(path: Path | None) -> Iterator[Callable[[Event], None]]:
 
 @contextmanager
 def signs_of_life(words: Callable[[], str], write: Callable[[Event], None], steps: bool = True) -> Iterator[None]:
-    """Say where work stands for as long as the block runs: once a minute in the log, and on stderr where that is no
-    terminal. Of rows nobody says how many are done, which would tell how many there are; of reports, which the server
-    holds and counts aloud, a caller may.
+    """Report progress while the block runs: once a minute in the log, and on stderr where that is no terminal.
 
-    Args: words (as in 'round 3 of 8'; asked in another thread), write (from ``event_log``), steps (log new words as
-    they come, too, and how the block ends: else the caller does).
+    The number of rows done is never reported, which would reveal their number; that of reports may be, since the server
+    holds and counts them openly.
+
+    Args:
+        words: returns the progress, as in "round 3 of 8"; called in another thread.
+        write: appends to the log (``event_log``).
+        steps: also log new progress at once, and the end of the block; otherwise the caller does.
     """
     life, over = _Life(words, write, steps), threading.Event()
 
@@ -146,21 +154,21 @@ def signs_of_life(words: Callable[[], str], write: Callable[[Event], None], step
 
 @final
 class _Life:
-    """What was said when. Args: as of ``signs_of_life``."""
+    """Progress that was reported last, and when. Args: as of ``signs_of_life``."""
 
     def __init__(self, words: Callable[[], str], write: Callable[[Event], None], steps: bool) -> None:
         self._words, self._write, self._steps = words, write, steps
-        self._begun = self._said = time.monotonic()
+        self._started = self._reported = time.monotonic()
         self._last = ""
 
     def glance(self) -> None:
-        """Say what is due."""
+        """Report the progress if it is due."""
         now, words = time.monotonic(), self._words()
-        due = now - self._said >= MINUTE
+        due = now - self._reported >= MINUTE
         if due or (self._steps and words != self._last):
-            self._write({"event": "progress", "what": words, "seconds": round(now - self._begun)})
+            self._write({"event": "progress", "what": words, "seconds": round(now - self._started)})
         self._last = words
         if due:
-            self._said = now
+            self._reported = now
             if not on_terminal():
-                say(f"{words}, after {(now - self._begun) / 60:.0f} min")
+                say(f"{words}, after {(now - self._started) / 60:.0f} min")

@@ -7,37 +7,36 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, PlanFolder, given_reports, print_json, say, show
+from cloister.commands.common import AsJson, PlanFolder, ReportFiles, given_reports, print_json, say, show
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
 
 
 def reports(
     plan: PlanFolder,
-    reports: Annotated[
-        list[str],
-        typer.Argument(
-            help="Folders or files of reports or messages, or a pattern in quotes; - for reports sent here."
-        ),
-    ],
+    reports: ReportFiles,
     out: Annotated[Path, typer.Option(help="Parquet file to write.")],
     number: Annotated[
-        int | None, typer.Option("--round", help="The round that they answer, from 1. Default: the last one opened.")
+        int | None,
+        typer.Option("--round", help="Round that the reports answer, counted from 1. Default: the last one opened."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn reports into a Parquet table, to look at them. Shows each person's report: as private as it is."""
+    """Convert reports into a Parquet table.
+
+    The table shows every person's report, which is as private as the report itself.
+    """
     from cloister.collection.intake.tables import tabled
     from cloister.collection.plan.transcript import Transcript
 
-    def standing() -> str:
+    def next_step() -> str:
         return f"the table is in {out}" if out.exists() else "no table was written: run it again"
 
-    with ending(lambda error: standing()), counting("reports read") as advance:
+    with ending(lambda error: next_step()), counting("reports read") as advance:
         done = tabled(Transcript.read(plan), given_reports(reports), out, number, advance)
     for line in done.intake.lines():
         say(line)
-    with printing(standing):
+    with printing(next_step):
         if as_json:
             print_json({"round": done.round, "rows": done.rows, "file": str(out), "refused": done.intake.reasons})
         else:

@@ -1,4 +1,4 @@
-"""Labels as a query or a view of the table that holds the rows: nothing leaves the database. NOT private."""
+"""Labels as a query or a view in the database of the rows, which nothing leaves. NOT private."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class LabelView:
     """Query that gives each row of a table its label.
 
     Args:
-        result: whose centres.
-        table: its name.
-        address: of the database; None: nothing is connected to, and cells are what the engine casts them to.
-        dialect: Ibis' name of the engine, where there is no address.
-        columns: what the result's columns are called there, in its order; None: as in the result.
-        kept: columns that stand beside the label; None: all, or without an address those that are compared.
+        result: the result.
+        table: name of the table.
+        address: of the database; None: connect to none, and write what the engine casts cells to.
+        dialect: Ibis' name of the engine, without an address.
+        columns: names of the result's columns in the table, in its order; None: the result's own.
+        copied: columns beside the label; None: all, or without an address the compared ones.
     """
 
     result: Result
@@ -36,10 +36,10 @@ class LabelView:
     address: str | None = None
     dialect: str | None = None
     columns: list[str] | None = None
-    kept: list[str] | None = None
+    copied: list[str] | None = None
 
     def query(self, name: str | None = None) -> str:
-        """The query, or what creates a view of this name. Raises: CloisterError."""
+        """Return the query, or the statement that creates a view of this name. Raises: CloisterError."""
         from cloister.rows.databases.labels import statement
 
         with self._backend() as backend:
@@ -69,28 +69,28 @@ class LabelView:
             backend.disconnect()
 
     def _labelled(self, backend: Any) -> Any:
-        """An expression of Ibis."""
+        """Return the query as an expression of Ibis."""
         from cloister.rows.databases import connecting, labels
         from cloister.rows.databases.database import dialect_of
         from cloister.rows.databases.features import table_columns as columns_of
 
         categories = self.result.problem.get("categories", {})
-        own = table_columns(self.result.columns, categories)
-        wanted = self.columns or own
+        own_columns = table_columns(self.result.columns, categories)
+        columns = self.columns or own_columns
         if self.address is None:
-            texts = [*categories, *(name for name in self.kept or () if name not in wanted)]
-            table = labels.unseen({name: name in texts for name in dict.fromkeys([*wanted, *texts])}, self.table)
+            texts = [*categories, *(name for name in self.copied or () if name not in columns)]
+            table = labels.unseen({name: name in texts for name in dict.fromkeys([*columns, *texts])}, self.table)
         else:
             table = connecting.table_of(backend, self.table, connecting.shown(self.address))
-        reading = Reading(columns=wanted, categories=categories)
+        reading = Reading(columns=columns, categories=categories)
         used = select(columns_of(table), reading).used
-        chosen = select(columns_of(table), attrs.evolve(reading, columns=in_order(used, own)))
+        chosen = select(columns_of(table), attrs.evolve(reading, columns=in_order(used, own_columns)))
         check_columns(self.result, chosen.features)
         labelling = Labelling.of(self.result.centers, self.result.units)
-        return labels.labelled(table, chosen, labelling, dialect_of(backend), self.kept)
+        return labels.labelled(table, chosen, labelling, dialect_of(backend), self.copied)
 
 
-def refuse_with(given: dict[str, Any], why: str) -> None:
-    """Raises: InvalidInput: an option was given that does not go with another. Args: given (by flag)."""
-    if names := [name for name, value in given.items() if value]:
+def refuse_with(values: dict[str, Any], why: str) -> None:
+    """Raise InvalidInput if an option is given that does not go with another. Args: values (by flag), why."""
+    if names := [name for name, value in values.items() if value]:
         raise InvalidInput(f"{why}: leave out {', '.join(names)}")

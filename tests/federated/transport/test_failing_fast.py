@@ -271,7 +271,7 @@ def test_a_check_tries_everything_and_leaves_nothing_behind(pool: Pool) -> None:
     told = ran(line, pool.folder).stdout
     for part in ("plan: agreement", "certificate: of 'west', until", "columns: x, y are there", "holds the same plan"):
         assert part in told
-    assert "nothing was reserved or charged, and nothing of a row was sent" in told
+    assert "nothing was reserved or charged, and nothing about any row was sent" in told
     assert pool.plan.agreement.hash.hex()[:16] in told
     assert sorted(path.name for path in pool.folder.rglob("*")) == before
     assert not kept.runs()
