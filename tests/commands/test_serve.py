@@ -65,7 +65,7 @@ def test_what_passes_by_itself_has_an_exit_code_of_its_own_and_what_does_not_is_
             (f"plan --out out --port 0 --metrics-port {port}", 4, "Choose another --metrics-port or --metrics-host"),
             ("plan --out out --port 0 --metrics-port 0 --metrics-host 192.0.2.1 --plain-http", 4, "192.0.2.1"),
             ("plan --out out --host no.such.host.invalid --plain-http", 4, "no.such.host.invalid"),
-            ("plan --out held --port 0", 4, "another collector writes to held"),
+            ("plan --out held --port 0", 4, "another collector uses held"),
             ("plan --out plan --port 0", 2, "holds the plan's folder"),
             ("plan --out out --port 0 --shuffle", 2, "need no shuffler"),
             ("plan --out out --port 0 --cert nowhere.pem", 2, "nowhere.pem"),

@@ -190,9 +190,9 @@ def serve(
                 origins=origin or (),
                 limits=limits,
                 metrics_apart=metrics is not None,
-                told=told,
+                on_event=told,
             )
-        desk: Collector = app.state.desk
+        desk: Collector = app.state.collector
         if desk.damaged:
             say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
 
@@ -207,7 +207,7 @@ def serve(
             )
 
         each = _counter(desk) if sys.stderr.isatty() else None
-        run(app, listener, metrics=metrics, tls=tls, started=started, each=each, every=EVERY)
+        run(app, listener, metrics=metrics, tls=tls, started=started, tick=each, interval=EVERY)
     refused = {reason: count for reason, count in desk.counts.refused.items() if count}
     told({"event": "end", "accepted": desk.counts.accepted, "reports": desk.reports, "refused": refused})
     if not as_json:

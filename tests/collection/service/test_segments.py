@@ -145,7 +145,7 @@ def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_a_second_collector_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     with collecting(tmp_path, private=False):  # noqa: SIM117
-        with pytest.raises(Refused, match="another collector writes to"), collecting(tmp_path, private=False):
+        with pytest.raises(Refused, match="another collector uses"), collecting(tmp_path, private=False):
             pass
     with collecting(tmp_path, private=False):
         pass
@@ -251,7 +251,7 @@ def test_no_pipe_of_a_name_of_ours_holds_up_a_start_or_a_disk_that_works_again(t
     segments.try_again()
     put(segments, 1)
     os.mkfifo(tmp_path / "round-001-000007.reports")
-    with pytest.raises(Damaged, match=r"round-001-000007\.reports is no file, but has the name of one: move it out"):
+    with pytest.raises(Damaged, match=r"round-001-000007\.reports is not a regular file: move it out"):
         opened(tmp_path)
     os.mkfifo(tmp_path / LOCK)
     with pytest.raises(InvalidInput, match="cannot write"), collecting(tmp_path, private=False):

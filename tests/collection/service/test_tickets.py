@@ -53,10 +53,10 @@ def test_the_issuer_s_key_is_for_her_alone_and_is_never_replaced(tmp_path: Path)
     assert new_key(path) == tmp_path / "issuer.pub"
     assert path.stat().st_mode & 0o777 == 0o600
     before = path.read_bytes()
-    with pytest.raises(InvalidInput, match="is there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         new_key(path)
     path.rename(tmp_path / "kept")
-    with pytest.raises(InvalidInput, match=r"issuer\.pub is there already"):
+    with pytest.raises(InvalidInput, match=r"issuer\.pub already exists"):
         new_key(path)
     assert (tmp_path / "kept").read_bytes() == before
     assert not path.exists()

@@ -55,7 +55,7 @@ def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[S
         published, reports = Path(folder, "plan"), Path(folder, "reports")
         bundle.write(plan, published, words(plan, plan.rounds()))
         app = create_app(published, reports)
-        desk, reader = app.state.desk, Reader(plan, reports)
+        desk, reader = app.state.collector, Reader(plan, reports)
         pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)
         app.router.routes[:0] = pages.routes()
         try:
