@@ -69,7 +69,7 @@ def advance(
             plan,
             given_reports(reports or []),
             only=None if only is None else only - 1,
-            least=least,
+            min_reports=least,
             strict=strict,
             accept_shares=accept_shares,
             robust=robust,

@@ -98,7 +98,7 @@ def _reported(
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
     from cloister.collection.client.encode_files import RowTable, collect
-    from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
+    from cloister.collection.client.encoder import PlanEncoder, State, privacy_warnings, transcript_of
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -109,7 +109,7 @@ def _reported(
     encoder = PlanEncoder(transcript)
 
     def warned() -> None:
-        for caution in cautions(transcript, kept):
+        for caution in privacy_warnings(transcript, kept):
             say(f"WARNING: {caution}")
         if elsewhere and length == 1:
             files = f"{len(elsewhere)} files of reports"

@@ -32,16 +32,17 @@ def plan(
     dimension: Dimension = None,
 ) -> None:
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
-    from cloister.collection.plan import bundle
+    from cloister.collection.plan import bundle_folder
+    from cloister.collection.plan.liars import harm
     from cloister.collection.plan.plan import checked_folder
-    from cloister.collection.plan.publish import harm, publish, without_bundle, words
+    from cloister.collection.plan.publish import publish, without_bundle, words
 
     checked_folder(out)
     reading, asked = with_start(reading, asked)
     request = asked.request(method="one-round" if asked.method is None else asked.method)
     made = publish(request, reading.columns, dimension, reading.categories)
     text = words(made, made.rounds())
-    bundle.write(made, out, text)
+    bundle_folder.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):
         if printed.as_json:
             auto = {} if made.choice is None else {"auto": made.choice.as_dict()}
@@ -61,10 +62,10 @@ def bundle(
     as_json: AsJson = False,
 ) -> None:
     """Make the client bundles of a plan's rounds where they are missing: after a crash, or in another folder."""
-    from cloister.collection.plan import bundle
+    from cloister.collection.plan import bundle_folder
 
     with ending(lambda error: "" if check else "run it again: a bundle that is there stays"):
-        found = bundle.check(plan, out) if check else bundle.make(plan, out)
+        found = bundle_folder.check(plan, out) if check else bundle_folder.make(plan, out)
     place = plan if out is None else out
     with printing(lambda: f"the bundles are in {place}"):
         if as_json:

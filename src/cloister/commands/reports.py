@@ -27,14 +27,14 @@ def reports(
     as_json: AsJson = False,
 ) -> None:
     """Turn reports into a Parquet table, to look at them. Shows each person's report: as private as it is."""
-    from cloister.collection.intake.tables import tabled
+    from cloister.collection.intake.tables import write_table
     from cloister.collection.plan.transcript import Transcript
 
     def standing() -> str:
         return f"the table is in {out}" if out.exists() else "no table was written: run it again"
 
     with ending(lambda error: standing()), counting("reports read") as advance:
-        done = tabled(Transcript.read(plan), given_reports(reports), out, number, advance)
+        done = write_table(Transcript.read(plan), given_reports(reports), out, number, advance)
     for line in done.intake.lines():
         say(line)
     with printing(standing):

@@ -53,7 +53,7 @@ def shuffle(
             workers=workers,
             scheduler=scheduler,
         )
-    for line in done.tally.lines():
+    for line in done.intake.lines():
         say(line)
     with printing(standing):
         if as_json:

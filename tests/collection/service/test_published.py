@@ -15,7 +15,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.collection.service import collector
@@ -35,7 +35,7 @@ ROUNDS = 2
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plan of two rounds, that a collector looks into often."""
     monkeypatch.setattr(collector, "LOOK", 0.02)
-    bundle.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
+    bundle_folder.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
     return tmp_path
 
 
@@ -143,7 +143,7 @@ def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(f
         elsewhere = Path(shutil.copytree(plan, folder / "elsewhere" / "plan"))
         advance(elsewhere, out)
         os.mkfifo(plan / "round-1.json")
-        wait_for(client, lambda: any("round-1.json: it is no file" in event["why"] for event in told))
+        wait_for(client, lambda: any("round-1.json: it is not a regular file" in event["why"] for event in told))
         (plan / "round-1.json").unlink()
         shutil.copytree(elsewhere, plan, dirs_exist_ok=True)
         wait_for(client, shows(client, round=2, open=True))
@@ -152,7 +152,7 @@ def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(f
 def closed_elsewhere(folder: Path, name: str, rounds: int, some: slice, **changes: Any) -> Path:
     """A folder of a plan with the same name of method and rounds, of which some people have answered rounds."""
     place = folder / name
-    bundle.write(planned(options={"rounds": ROUNDS}, **changes), place / "plan", "in words")
+    bundle_folder.write(planned(options={"rounds": ROUNDS}, **changes), place / "plan", "in words")
     with Client(create_app(place / "plan", place / "reports")) as client:
         for number in range(1, rounds + 1):
             assert client.send(answers(place, some))[0] == 200

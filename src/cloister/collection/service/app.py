@@ -58,12 +58,9 @@ def create_app(
 ) -> Starlette:
     """Create the application, lock its folder and read its earlier reports; the lifespan must be run.
 
-    ``app.state.collector`` is its ``Collector``, ``app.state.metrics`` an application of /metrics alone. Other
-    arguments, and errors, as for ``Collector``.
-
-    Args:
-        origins: origins of the pages that browsers may let in; "*": all.
-        metrics_apart: leave /metrics out of this application.
+    ``app.state.collector`` is its ``Collector``, ``app.state.metrics`` an application of /metrics alone. ``origins``
+    are those of the pages that browsers may let in ("*": all); with ``metrics_apart``, this application has no
+    /metrics. Other arguments, and errors, as for ``Collector``.
     """
     collector = Collector(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, on_event=on_event)
     pages = _Pages(collector, PublicFiles(plan))

@@ -27,7 +27,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, name
 from cloister.collection.service.committing import Committer, DiskFailed
 from cloister.collection.service.limits import DEFAULT, REASONS, Limits, PendingBytes, Rates, ServiceCounts, retry_after
-from cloister.collection.service.segments import Segments, collecting
+from cloister.collection.service.segments import Segments, locked_folder
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, passing
@@ -191,7 +191,7 @@ class Collector:
         self._last_look = time.monotonic()
         self._reading, self._checking = asyncio.Lock(), asyncio.Lock()
         with ExitStack() as stack:
-            stack.enter_context(collecting(out, private=shuffle))
+            stack.enter_context(locked_folder(out, private=shuffle))
             self._segments = self._files(self.opened)
             self._held = stack.pop_all()
 
@@ -284,9 +284,9 @@ class Collector:
         if opened.form.tickets and plain:
             raise RequestRejected(401, "ticket")
         parsed = opened.form.parse(body)
-        if not body or parsed.wrong is not None:
+        if not body or parsed.error is not None:
             old = body[1:PREFIX][: len(opened.form.stamp)].hex() in opened.earlier
-            raise RequestRejected(400, "another round" if old else parsed.wrong or "no reports")
+            raise RequestRejected(400, "another round" if old else parsed.error or "no reports")
         if parsed.damaged or parsed.end < len(body):
             raise RequestRejected(400, "damaged")
         return parsed

@@ -153,9 +153,9 @@ class Listener(socket.socket):
             connection.close()
             raise ConnectionAbortedError
         self.peers[peer] += 1
-        return _CountedConnection(connection, lambda: self._closed(peer)), address
+        return _CountedConnection(connection, lambda: self._forget(peer)), address
 
-    def _closed(self, peer: str | None) -> None:
+    def _forget(self, peer: str | None) -> None:
         self.peers[peer] -= 1
         if not self.peers[peer]:
             del self.peers[peer]

@@ -110,7 +110,7 @@ def listening(host: str, port: int, options: str = "-") -> Iterator[Listener]:
             listener.bind(place)
         except OSError as error:
             raise InvalidInput(
-                f"cannot listen on {host}, port {port}: {cause(error)}; choose another {options}-port or {options}-host"
+                f"cannot listen on {host}, port {port}: {cause(error)}. Choose another {options}-port or {options}-host"
             ) from error
         yield listener
 

@@ -24,9 +24,9 @@ from zlib import crc32
 
 import numpy as np
 
-from cloister.collection.plan.canonical_json import OWNER, OWNERS_FOLDER, sync, writing
+from cloister.collection.plan.durable_files import OWNER, OWNERS_FOLDER, sync, writing
 from cloister.collection.wire.answers import Packed
-from cloister.collection.wire.batches import BATCH, COUNTED, PREFIX, BatchForm, parsed
+from cloister.collection.wire.batches import BATCH, BATCH_HEAD, PREFIX, BatchForm, parse_file
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import Damaged, Refused
 from cloister.core.types import Ids
@@ -53,7 +53,7 @@ _NAME = re.compile(r"round-([0-9]{3})-([0-9]{6,})\.reports")
 
 
 @contextmanager
-def collecting(folder: Path, private: bool) -> Iterator[None]:
+def locked_folder(folder: Path, private: bool) -> Iterator[None]:
     """Create the folder, for its owner alone, and lock it for as long as the block or the process runs.
 
     With ``private``, a folder that others may read is refused: a shuffler's messages come with their senders.
@@ -78,7 +78,7 @@ def collecting(folder: Path, private: bool) -> Iterator[None]:
 
 @final
 class Segments:
-    """Files of one round, for one process (``collecting``) and one thread at a time.
+    """Files of one round, for one process (``locked_folder``) and one thread at a time.
 
     Args:
         folder: existing folder.
@@ -199,8 +199,8 @@ class Segments:
         """Add a file's users to ``seen``; return the end of its last whole batch."""
         end, problem = 0, None
         with path.open("rb") as file:
-            for batch in parsed(file, self._form):
-                end, problem, self.damaged = end + batch.end, batch.wrong, self.damaged + batch.damaged
+            for batch in parse_file(file, self._form):
+                end, problem, self.damaged = end + batch.end, batch.error, self.damaged + batch.damaged
                 new = np.unique(batch.users[batch.users < self.seen.size])
                 self.seen.add(new[~self.seen.has(new)])
             file.seek(end)
@@ -214,14 +214,14 @@ class Segments:
 
     def _batch_follows(self, tail: bytes) -> bool:
         """Return True if a whole batch follows a seemingly torn one, whose length is then damaged."""
-        at, head = 0, PREFIX + COUNTED.size
+        at, head = 0, PREFIX + BATCH_HEAD.size
         for _ in range(CANDIDATES):
             at = tail.find(self._form.prefix(BATCH), at + 1)
             if at < 0:
                 return False
             length = self._form.length(tail, at)
             if length is not None and head < length <= len(tail) - at:
-                _, checksum = COUNTED.unpack_from(tail, at + PREFIX)
+                _, checksum = BATCH_HEAD.unpack_from(tail, at + PREFIX)
                 if crc32(tail[at + head : at + length]) == checksum:
                     return True
         return False

@@ -16,7 +16,7 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.plan.canonical_json import appearing, flush, private, reading, writing
+from cloister.collection.plan.durable_files import atomic_file, create_private, flush, reading, writing
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.keyfiles import check_own
 
@@ -60,13 +60,13 @@ class Issuer:
 
     def _valid(self, plan: str, user: int, ticket: bytes) -> bool:
         try:
-            self.key.verify(ticket, signed(plan, user))
+            self.key.verify(ticket, ticket_message(plan, user))
         except InvalidSignature:
             return False
         return True
 
 
-def signed(plan: str, user: int) -> bytes:
+def ticket_message(plan: str, user: int) -> bytes:
     """Return the message that a ticket signs: the plan's hash and the user's number."""
     return PURPOSE + bytes.fromhex(plan) + user.to_bytes(8, "little")
 
@@ -81,11 +81,13 @@ def new_key(path: Path) -> Path:
     public = path.with_suffix(".pub")
     if public == path:
         raise InvalidInput(f"{path} is the name of the public key's file: choose another ending, such as .key")
-    for file in (path, public):
-        if os.path.lexists(file):
-            raise InvalidInput(f"{file} already exists: it is not replaced, since tickets in use would become invalid")
+    for target in (path, public):
+        if os.path.lexists(target):
+            raise InvalidInput(
+                f"{target} already exists: it is not replaced, since tickets in use would become invalid"
+            )
     key = Ed25519PrivateKey.generate()
-    with writing(path), private(path) as file:
+    with writing(path), create_private(path) as file:
         file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         flush(file)
     with writing(public), public.open("xb") as file:
@@ -108,7 +110,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 def mint(key: Ed25519PrivateKey, plan: str, users: Iterable[int]) -> Iterator[bytes]:
     """Yield a ticket for each user number under the plan with this hash."""
     for user in users:
-        yield key.sign(signed(plan, user))
+        yield key.sign(ticket_message(plan, user))
 
 
 def write(path: Path, tickets: Iterable[bytes]) -> None:
@@ -119,7 +121,7 @@ def write(path: Path, tickets: Iterable[bytes]) -> None:
     with writing(path):
         if os.path.lexists(path):
             raise InvalidInput(f"{path} already exists and is not replaced: choose another --out, or remove it")
-        with appearing(path, os.link, owners=True) as file:
+        with atomic_file(path, os.link, private=True) as file:
             for ticket in tickets:
                 file.write(ticket)
 
