@@ -47,7 +47,7 @@ def planned(people: int, epsilon: float, seed: int) -> CollectionPlan:
 
 def counted(encoder: PlanEncoder, users: Ids) -> Bools:
     """Whose numbers (n,) are asked for counts."""
-    asked = layout_of(encoder.round).who(users)
+    asked = layout_of(encoder.round).asked_masks(users)
     found: Bools = np.logical_or.reduce(
         [who for who, p in zip(asked, encoder.round.parts, strict=True) if p.vectors is None]
     )
@@ -77,7 +77,7 @@ def cost(
         path, layout, them = Path(folder) / "part.reports", layout_of(encoder.round), np.sort(users)
         answers = layout.empty(len(them))
         for j, report in enumerate(reports):
-            packed = layout.bodies[j].kind.body.packed(report.columns())
+            packed = layout.bodies[j].kind.body.pack(report.columns())
             layout.put(answers, j, np.searchsorted(them, report.users), packed)
         path.write_bytes(b"".join(form_of(plan.hash, encoder.round).batches(them, answers)))
         done = decode(plan, path, accept_shares=True)

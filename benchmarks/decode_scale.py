@@ -65,7 +65,7 @@ def write(plan: CollectionPlan, folder: Path, batch: int) -> int:
                 mine = some[start : start + 2**20]
                 answers = layout.empty(len(mine))
                 drawn = rng.integers(0, 2**64, len(mine), np.uint64)
-                asked = layout._asked(layout.slots[0], drawn if layout.numbered else mine)
+                asked = layout._questions_of(layout.slots[0], drawn if layout.numbered else mine)
                 for j, (part, body) in enumerate(zip(round_.parts, layout.bodies, strict=True)):
                     rows = np.flatnonzero(asked == j)
                     layout.put(answers, j, rows, possible(part, body, drawn[rows], rng))
@@ -81,7 +81,7 @@ def possible(part: Any, body: Body, drawn: Any, rng: np.random.Generator) -> Any
     answers = {
         c.name: rng.integers(0, symbols, (len(drawn), c.width), np.uint32) for c in body.kind.body.columns if c.width
     }
-    return body.kind.body.packed({"users": drawn, **answers})
+    return body.kind.body.pack({"users": drawn, **answers})
 
 
 def spent() -> float:

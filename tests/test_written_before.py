@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.transcript import Transcript
 from cloister.core.errors import Refused
 from cloister.federated.plan import read_pool_plan
@@ -83,7 +83,7 @@ def test_a_plan_asks_the_rounds_that_it_was_published_with(plan: str, closed: in
     transcript = Transcript.read(before / plan)
     assert transcript.index == closed
     assert transcript.round().digest() == transcript.record().digests[-1]
-    assert len(bundle.check(before / plan)) == closed + 1
+    assert len(bundle_folder.check(before / plan)) == closed + 1
 
 
 def test_reports_are_decoded_to_the_same_centres(before: Path) -> None:

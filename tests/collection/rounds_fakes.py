@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.plan.transcript import Transcript
@@ -43,7 +43,7 @@ def planned(**changes: Any) -> CollectionPlan:
 def prepared(folder: Path, plan: CollectionPlan) -> Path:
     """A folder with a plan and everybody's rows."""
     folder.mkdir(exist_ok=True)
-    bundle.write(plan, folder / "plan", "in words")
+    bundle_folder.write(plan, folder / "plan", "in words")
     np.save(folder / "mine.npy", ROWS)
     return folder
 
@@ -76,7 +76,7 @@ def lied(folder: Path, number: int, add: float) -> Transcript:
     before, true = Transcript(whole.plan, whole.closed[: number - 1]), whole.closed[number - 1]
     looks = tuple(attrs.evolve(look, values=look.values + add) for look in true.lookups)
     false = attrs.evolve(true, lookups=looks, following="00" * 32)
-    record = before.grown(false).record()
+    record = before.extended(false).record()
     record.digests.pop()
     following = next_round(whole.plan.compose().value, whole.plan.problem, whole.plan.seed, record).digest()
     for path in place.glob("round-*.json"):

@@ -56,4 +56,4 @@ def released(folder: Path, plan: CollectionPlan) -> Messages:
             for records in ReleaseForm(plan.hash, opened).batches(file):
                 found.append(messages_of(records))
                 assert well_formed(found[-1], opened).all()
-    return Messages.joined(found)
+    return Messages.concatenate(found)

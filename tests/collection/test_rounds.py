@@ -65,7 +65,7 @@ def test_the_schedule_adds_up_to_the_budget(plan: CollectionPlan) -> None:
 
 def test_asked_twice_she_says_the_same_and_pays_the_plan_once(tmp_path: Path, plan: CollectionPlan) -> None:
     """Over all rounds; whoever joins late pays the whole plan too. An older copy of the folder gets older answers, and
-    the result is what is published, whatever the server withstood, without any report."""
+    the result is what is published, whatever the server breakdown_share, without any report."""
     place, first = prepared(tmp_path, plan) / "plan", list[np.ndarray]()
     state, late = State(tmp_path / "mine.state", lifetime=EPSILON), State(tmp_path / "late.state")
     for number in range(ROUNDS):
@@ -92,7 +92,7 @@ def test_who_is_not_asked_sends_and_pays_nothing(
     tmp_path: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared(tmp_path, plan)
-    monkeypatch.setattr(PlanEncoder, "asked", lambda encoder, users: users % 3 == 1)
+    monkeypatch.setattr(PlanEncoder, "is_asked", lambda encoder, users: users % 3 == 1)
     path, count = answered(tmp_path)
     assert (path is not None, count) == (True, N // 3)
     state = State(tmp_path / "mine.state")
@@ -103,14 +103,14 @@ def test_who_is_not_asked_sends_and_pays_nothing(
 def test_reports_of_a_closed_round_or_too_few_close_nothing(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     before = sorted((tmp_path / "plan").iterdir())
-    with pytest.raises(InvalidInput, match="no report can be used; left alone 1 files of rounds that are closed"):
+    with pytest.raises(InvalidInput, match="no report can be used; skipped 1 files of closed rounds"):
         advanced(tmp_path)
     answered(tmp_path)
-    for least in (1000, N + 1):
-        with pytest.raises(InvalidInput, match=f"900 reports count, at least {least:,} are wanted"):
-            advanced(tmp_path, least=least)
+    for minimum in (1000, N + 1):
+        with pytest.raises(InvalidInput, match=f"900 reports count, fewer than {minimum:,}"):
+            advanced(tmp_path, min_reports=minimum)
     assert sorted((tmp_path / "plan").iterdir()) == before
-    assert advanced(tmp_path, least=N).transcript.index == 2
+    assert advanced(tmp_path, min_reports=N).transcript.index == 2
 
 
 def test_a_plan_has_no_more_rounds_than_a_report_can_name(

@@ -14,7 +14,7 @@ import pytest
 
 from cloister.collection.client import encode_files as collecting
 from cloister.collection.client.encoder import Encoded, PlanEncoder, State
-from cloister.collection.plan import canonical_json as sealed
+from cloister.collection.plan import durable_files
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
@@ -84,7 +84,7 @@ USER_POINTS: dict[str, Point] = {
     "before the file": (collecting, "_file", False),
     "in the middle of the file": (Encoded, "in_batches", True),
     "written, without its name": (os, "fsync", True),
-    "written": (sealed, "sync", False),
+    "written": (durable_files, "sync", False),
 }
 
 
@@ -114,7 +114,7 @@ SERVER_POINTS: dict[str, Point] = {
     "in the middle of the file": (os, "fsync", False),
     "written, without its name": (os, "link", False),
     "published": (os, "link", True),
-    "published, without the next question told": (sealed, "sync", False),
+    "published, without the next question told": (durable_files, "sync", False),
     "all done, nothing said": (Transcript, "publish", True),
 }
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import State, encode, transcript_of
-from cloister.collection.plan.canonical_json import hash_of, laid_out
+from cloister.collection.plan.canonical_json import hash_of, pretty_json
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.core.budget import Budget, Event
@@ -77,7 +77,7 @@ def resealed(path: Path, **changes: Any) -> None:
     facts = json.loads(path.read_text())
     facts.pop("hash")
     facts.update(changes)
-    path.write_text(laid_out({**facts, "hash": hash_of(facts)}) + "\n")
+    path.write_text(pretty_json({**facts, "hash": hash_of(facts)}) + "\n")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_other_answers_than_before_get_no_report(folder: Path, plan: CollectionP
     encode(folder / "plan", ROWS, USERS, state=state)  # she has seen both rounds' answers
     before = (folder / "mine.state").read_bytes()
     assert lied(folder, number, 1000.0).index == number
-    with pytest.raises(Refused, match="the published answers are not those that were published before"):
+    with pytest.raises(Refused, match="has changed answers that were published before"):
         encode(folder / "plan", ROWS, USERS, state=state)
     assert state.spent(0) == EPSILON
     assert (folder / "mine.state").read_bytes() == before
@@ -134,7 +134,7 @@ def test_other_answers_than_before_get_no_report(folder: Path, plan: CollectionP
     assert late.spent(0) == EPSILON
     with closing(sqlite3.connect(folder / "mine.state", isolation_level=None)) as db:
         db.execute("update rounds set head = 'another' where number = 0")
-    with pytest.raises(Refused, match="not those that were published before"):
+    with pytest.raises(Refused, match="has changed answers that were published before"):
         encode(plan, ROWS, USERS, state=state)
 
 
@@ -145,7 +145,7 @@ def test_other_answers_of_an_earlier_round_get_no_report_of_a_later_one(folder: 
     lied(folder, 1, 1000.0)
     answered(folder)
     assert advanced(folder).transcript.index == 2
-    with pytest.raises(Refused, match="not those that were published before"):
+    with pytest.raises(Refused, match="has changed answers that were published before"):
         encode(folder / "plan", ROWS, USERS, state=hers)
     assert State(hers).spent(0) == EPSILON
 
@@ -169,7 +169,7 @@ def test_answers_that_are_no_numbers_or_of_other_shapes_are_one_line(
         tuple(attrs.evolve(look, level=1) for look in looks),
     ]
     for false in wrong:
-        answers = Transcript(plan).grown(attrs.evolve(true, lookups=false))
+        answers = Transcript(plan).extended(attrs.evolve(true, lookups=false))
         with pytest.raises(Refused) as error:
             encode(answers, ROWS, USERS, state=tmp_path / "late.state")
         assert "\n" not in str(error.value)
@@ -200,7 +200,7 @@ def dearer(round: Round[Any]) -> tuple[Event, ...]:
 def test_a_round_that_costs_more_than_planned_gets_no_report(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = Round.events.fget  # type: ignore[attr-defined]
     monkeypatch.setattr(Round, "events", property(lambda round: dearer(round) if round.index == 2 else true(round)))
-    with pytest.raises(Refused, match="what its rounds cost comes out differently here"):
+    with pytest.raises(Refused, match="the cost of its rounds comes out differently here"):
         encode(folder / "plan", ROWS, USERS, state=folder / "new.state")
     forecast = transcript_of(folder / "plan").plan
     monkeypatch.setattr(Round, "events", property(true))
@@ -220,7 +220,7 @@ def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: 
     fewer = attrs.evolve(first, asked=0.5)
     for schedule in ((cheap, *rest), (fewer, *rest), plan.schedule[:2], (*plan.schedule, first), tuple(rest)):
         false = attrs.evolve(plan, schedule=schedule)
-        with pytest.raises(Refused, match="what its rounds cost comes out differently here"):
+        with pytest.raises(Refused, match="the cost of its rounds comes out differently here"):
             encode(false, ROWS, USERS, state=tmp_path / "mine.state")
     assert not (tmp_path / "mine.state").exists()
 
@@ -244,7 +244,7 @@ def test_two_servers_publish_one_version(folder: Path) -> None:
     done = advanced(folder).transcript
     (mine,) = done.closed[-1:]
     assert stale.publish(folder / "plan", mine).heads == done.heads
-    with pytest.raises(Refused, match="was closed with other reports in the meantime"):
+    with pytest.raises(Refused, match="has been closed with other reports"):
         stale.publish(folder / "plan", attrs.evolve(mine, reports={"accepted": 1}))
     assert Transcript.read(folder / "plan").heads == done.heads
 
@@ -273,7 +273,7 @@ def test_a_second_look_at_a_closed_round_is_refused(
     answered(folder)
     before = sorted((folder / "plan").iterdir())
     monkeypatch.setattr(kind, "cluster", curious)
-    with pytest.raises(Refused, match="looks further at round 1, which is closed: all lookups in a round"):
+    with pytest.raises(Refused, match="looks again at round 1, which is closed: all lookups in a round"):
         advanced(folder)
     monkeypatch.undo()
     assert sorted((folder / "plan").iterdir()) == before

@@ -47,7 +47,7 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: CollectionPlan) ->
         assert (tmp_path / "result.json").exists() == (number == ROUNDS)
     assert "saved to result.json" in text
     assert Result.load(tmp_path / "result.json").centers.shape == (3, 2)
-    said = f"cloister: all {ROUNDS} rounds of this plan are closed: nobody is asked any more\n"
+    said = f"cloister: all {ROUNDS} rounds of this plan are closed: no reports are needed any more\n"
     assert refused(ANSWER, tmp_path) == said
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from cloister.collection.client.encode_files import RowTable, collect, piece_rows
 from cloister.collection.client.encoder import PlanEncoder, State, read
-from cloister.collection.plan import canonical_json
+from cloister.collection.plan import durable_files
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
@@ -53,7 +53,7 @@ def sent(folder: Path, plan: CollectionPlan) -> Parsed:
     """The reports of the one file there."""
     (path,) = [p for p in folder.iterdir() if p.name.startswith("part-")]
     found = form_of(plan.hash, plan.round()).parse(path.read_bytes())
-    assert (found.left, found.damaged, found.wrong) == (0, 0, None)
+    assert (found.unread, found.damaged, found.error) == (0, 0, None)
     return found
 
 
@@ -64,8 +64,7 @@ def test_from_rows_to_reports(tmp_path: Path) -> None:
     assert "WARNING: at this n, epsilon and d (1,200, 2, 5) expect no better than one centre" not in done.stdout
     done = ran("encode plan mine.parquet --out reports", tmp_path)
     assert done.stderr == (
-        "WARNING: no state: nothing remembers these reports. Encoding the same rows again, under this plan or "
-        "another, spends again\n"
+        "WARNING: no state remembers these reports: encoding the same rows again, under any plan, spends again\n"
     )
     plan = read(tmp_path / "plan")
     found = sent(tmp_path / "reports", plan)
@@ -98,14 +97,14 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages for a shuffler are next to rows, also while they are written."""
-    modes, flush = list[int](), canonical_json.flush
+    modes, flush = list[int](), durable_files.flush
 
     def spied(file: Any) -> None:
         assert not list(folder.glob("new/r/part-*"))  # as finished files are called
         modes.append(os.fstat(file.fileno()).st_mode & 0o777)
         flush(file)
 
-    monkeypatch.setattr(canonical_json, "flush", spied)
+    monkeypatch.setattr(durable_files, "flush", spied)
     encoder, before = PlanEncoder(plan), os.umask(0)
     try:
         path, _ = collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")]), folder / "new" / "r")
@@ -147,7 +146,7 @@ def test_rows_of_a_database_are_their_own_whatever_order_they_come_in(
             collect(table._encoder, table, folder / f"r{copied}")
         assert np.array_equal(sent(folder / f"r{copied}", plan).answers, expected)
     asked = "encode plan duckdb:///lake.db --table people --out r"
-    assert "no places for user numbers" in refused(asked, folder)
+    assert "no order that could number their users" in refused(asked, folder)
     assert "1,000 reports" in ran(f"{asked} --user-column id", folder).stdout
 
 
@@ -220,7 +219,7 @@ def test_a_plan_that_hides_little_is_warned_of_on_both_sides(folder: Path) -> No
 def test_one_persons_row_is_not_user_0_by_default(folder: Path, state: str) -> None:
     pq.write_table(pq.read_table(folder / "mine.parquet").slice(0, 1), folder / "hers.parquet")
     told = refused(f"encode plan hers.parquet --out r {state}", folder)
-    assert "nothing says whose: give her user number with --first" in told
+    assert "a single row needs a user number: give it with --first" in told
     assert not (folder / "r").exists()
     for first in (0, 7):
         ran(f"encode plan hers.parquet --out r{first} {state} --first {first}", folder)

@@ -264,9 +264,9 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
         "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing "
         "twice\n"
     )
-    drawn, encode = "cloister.collection.client.encoder.PlanEncoder.encoded", f"{ENCODE} {STATE}"
+    drawn, encode = "cloister.collection.client.encoder.PlanEncoder.wrap", f"{ENCODE} {STATE}"
     assert cut(drawn, interrupt, encode, people) == (130, f"cloister: interrupted; {hint}")
-    code, told = cut("cloister.collection.plan.canonical_json.flush", full, encode, people)
+    code, told = cut("cloister.collection.plan.durable_files.flush", full, encode, people)
     assert (code, told.endswith(hint), told.count("\n")) == (2, True, 1)
     assert "No space left on device. No report was written" in told
     code, told = cut("cloister.commands.encode.show", full, encode, people)
@@ -300,7 +300,7 @@ def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(tmp_path: 
     ran("answer plan mine.npy --state mine.state --out reports", folder)
     for where, fault, code in (
         ("cloister.collection.plan.transcript.Transcript.publish", interrupt, 130),
-        ("cloister.collection.plan.canonical_json.os.fsync", full, 2),
+        ("cloister.collection.plan.durable_files.os.fsync", full, 2),
         ("cloister.commands.advance.show", full, 1),
     ):
         found, told = cut(where, fault, "advance plan --reports reports", folder)

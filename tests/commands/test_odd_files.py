@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.plan.canonical_json import laid_out, with_hash
+from cloister.collection.plan.canonical_json import pretty_json, with_hash
 from cloister.collection.service.segments import Segments
 from cloister.collection.service.tickets import Issuer, mint, read_key
 from cloister.collection.wire.batches import BatchForm
@@ -267,12 +267,12 @@ def test_transcripts_with_an_odd_value_and_the_right_hash(folder: Path) -> None:
     path = folder / "rounds" / "round-1.json"
     text = path.read_bytes()
     good = json.loads(text)
-    assert laid_out(with_hash({key: value for key, value in good.items() if key != "hash"})).encode() + b"\n" == text
+    assert pretty_json(with_hash({key: value for key, value in good.items() if key != "hash"})).encode() + b"\n" == text
     for _ in range(80):
         if rng.random() < 0.8:
             facts = changed({key: value for key, value in good.items() if key != "hash"}, rng)
             try:
-                path.write_bytes(laid_out(with_hash(facts)).encode() + b"\n")
+                path.write_bytes(pretty_json(with_hash(facts)).encode() + b"\n")
             except ValueError:  # numbers or text that are no JSON
                 path.write_bytes(json.dumps(facts).encode())
         else:

@@ -11,7 +11,7 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.running import listening
-from cloister.collection.service.segments import collecting
+from cloister.collection.service.segments import locked_folder
 from cloister.collection.service.tickets import Issuer
 from cloister.commands.serve import _in_words, _reporter
 from cloister.core.errors import TRANSIENT, InvalidInput, Unavailable, transient_errors
@@ -56,7 +56,7 @@ def test_tickets_are_a_file_in_order_or_a_line_each_and_the_same_number_gets_the
 def test_what_passes_by_itself_has_an_exit_code_of_its_own_and_what_does_not_is_refused(tmp_path: Path) -> None:
     """Whatever supervises it tries the former again."""
     plan_in(tmp_path / "plan")
-    with collecting(tmp_path / "held", private=False), listening("127.0.0.1", 0) as taken:
+    with locked_folder(tmp_path / "held", private=False), listening("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
         for words, code, said in (
@@ -65,8 +65,8 @@ def test_what_passes_by_itself_has_an_exit_code_of_its_own_and_what_does_not_is_
             (f"plan --out out --port 0 --metrics-port {port}", 4, "Choose another --metrics-port or --metrics-host"),
             ("plan --out out --port 0 --metrics-port 0 --metrics-host 192.0.2.1 --plain-http", 4, "192.0.2.1"),
             ("plan --out out --host no.such.host.invalid --plain-http", 4, "no.such.host.invalid"),
-            ("plan --out held --port 0", 4, "another collector writes to held"),
-            ("plan --out plan --port 0", 2, "holds the plan's folder"),
+            ("plan --out held --port 0", 4, "another collector uses held"),
+            ("plan --out plan --port 0", 2, "contains the plan's folder"),
             ("plan --out out --port 0 --shuffle", 2, "need no shuffler"),
             ("plan --out out --port 0 --cert nowhere.pem", 2, "nowhere.pem"),
         ):

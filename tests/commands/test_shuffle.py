@@ -50,7 +50,7 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     assert found["details"]["reports"]["accepted"] == N
     assert np.shape(found["centers"]) == (2, D)
     assert "different shuffles" in refused("decode plan shuffled more", tmp_path)
-    assert "run 'cloister shuffle' on it first" in refused("decode plan reports", tmp_path)
+    assert "run 'cloister shuffle' on it" in refused("decode plan reports", tmp_path)
 
 
 def test_all_files_of_one_shuffle_or_none(
@@ -64,11 +64,11 @@ def test_all_files_of_one_shuffle_or_none(
     files = sorted((tmp_path / "out").iterdir())
     assert len(files) == 4
     assert decode(plan, files[::-1]).intake.accepted == N
-    with pytest.raises(InvalidInput, match="these are 3 of the 4 files"):
+    with pytest.raises(InvalidInput, match="1 of the 4 files of the shuffle are missing"):
         decode(plan, files[1:])
     whole = files[2].read_bytes()
     (tmp_path / "copy.messages").write_bytes(whole)
-    with pytest.raises(InvalidInput, match="one file twice"):
+    with pytest.raises(InvalidInput, match="are the same file"):
         decode(plan, [*files, tmp_path / "copy.messages"])
     with pytest.raises(InvalidInput, match="of another plan"):
         decode(small_plan(seed=2), files)
@@ -128,14 +128,14 @@ def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     answers[7, slot.start : slot.start + 2] = 255
     again = folder_of(tmp_path / "short", theirs, answers)
     done = shuffle(plan, again, tmp_path / "less")
-    assert (done.people, done.tally.refused["not as asked"]) == (99, 1)
+    assert (done.people, done.intake.refused["not as asked"]) == (99, 1)
     assert decode(plan, tmp_path / "less").intake.accepted == 99
 
 
 def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.collection.plan.costs.MAX_MESSAGES", 20)
+    monkeypatch.setattr("cloister.collection.plan.crowd.MAX_MESSAGES", 20)
     with pytest.raises(
-        InvalidInput, match=r"every person would send .* messages of .* bytes in all; a plan asks for at most 20"
+        InvalidInput, match=r"every person would send .* messages of .* bytes in all, but a plan asks for at most 20"
     ):
         split_plan()
 

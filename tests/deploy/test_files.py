@@ -97,7 +97,7 @@ def test_a_collector_has_the_memory_and_threads_that_its_limits_ask_for() -> Non
     megabytes = {
         name: int(setting(name)[0].replace("1G", "1024M").removesuffix("M")) for name in ("MemoryHigh", "MemoryMax")
     }
-    assert 4 * DEFAULT.held / 2**20 < megabytes["MemoryHigh"] < megabytes["MemoryMax"]
+    assert 4 * DEFAULT.pending_bytes / 2**20 < megabytes["MemoryHigh"] < megabytes["MemoryMax"]
     assert int(setting("TasksMax")[0]) > 40, "asyncio begins 32 threads at the most"
     assert (setting("Type"), setting("TimeoutStartSec")) == (["notify"], ["infinity"])
     assert "AF_UNIX" in setting("RestrictAddressFamilies")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.lab.phones.crowd import plan_of, rows
@@ -34,7 +34,7 @@ HEAD = 18
 def asked(folder: Path, people: int) -> tuple[CollectionPlan, list[bytes]]:
     """A published plan in a folder, and the report of each person."""
     plan = plan_of(people, 4.0)
-    bundle.write(plan, folder, "in words")
+    bundle_folder.write(plan, folder, "in words")
     sent = PlanEncoder(plan).encode(rows(people, np.random.default_rng(0)), range(people))
     form = form_of(plan)
     found = form.parse(sent.to_bytes())

@@ -75,7 +75,7 @@ def advance(
             plan,
             given_reports(reports or []),
             only=None if only is None else only - 1,
-            least=least,
+            min_reports=least,
             progress=read,
             **options.arguments(),
         )

@@ -93,7 +93,7 @@ def _report(plan: Path, rows: list[str], reading: Reading, answering: AnswerOpti
         raise InvalidInput("--lifetime needs a file that records what was spent: give --state FILE")
 
     from cloister.collection.client.encode_files import RowTable, collect
-    from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
+    from cloister.collection.client.encoder import PlanEncoder, State, privacy_warnings, transcript_of
 
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -104,7 +104,7 @@ def _report(plan: Path, rows: list[str], reading: Reading, answering: AnswerOpti
     encoder = PlanEncoder(transcript)
 
     def warn() -> None:
-        for caution in cautions(transcript, spending):
+        for caution in privacy_warnings(transcript, spending):
             say(f"WARNING: {caution}")
         if elsewhere and length == 1:
             files = f"{len(elsewhere)} files of reports"

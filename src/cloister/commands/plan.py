@@ -34,16 +34,17 @@ def plan(
 
     Makes a folder for the people's devices and for the server. Reads no rows.
     """
-    from cloister.collection.plan import bundle
+    from cloister.collection.plan import bundle_folder
+    from cloister.collection.plan.liars import harm
     from cloister.collection.plan.plan import checked_folder
-    from cloister.collection.plan.publish import harm, publish, without_bundle, words
+    from cloister.collection.plan.publish import publish, without_bundle, words
 
     checked_folder(out)
     reading, options = with_start(reading, options)
     request = options.request(method="one-round" if options.method is None else options.method)
     published = publish(request, reading.names, dimension, reading.categories)
     text = words(published, published.rounds())
-    bundle.write(published, out, text)
+    bundle_folder.write(published, out, text)
     with printing(lambda: f"the plan is in {out}"):
         if printed.as_json:
             auto = {} if published.choice is None else {"auto": published.choice.as_dict()}
@@ -67,10 +68,10 @@ def bundle(
 
     Makes those of the plan's rounds that are missing, after a crash or in another folder.
     """
-    from cloister.collection.plan import bundle
+    from cloister.collection.plan import bundle_folder
 
     with ending(lambda error: "" if check else "run it again: a bundle that is there stays"):
-        bundles = bundle.check(plan, out) if check else bundle.make(plan, out)
+        bundles = bundle_folder.check(plan, out) if check else bundle_folder.make(plan, out)
     place = plan if out is None else out
     with printing(lambda: f"the bundles are in {place}"):
         if as_json:

@@ -26,14 +26,14 @@ def reports(
 
     The table shows every person's report, which is as private as the report itself.
     """
-    from cloister.collection.intake.tables import tabled
+    from cloister.collection.intake.tables import write_table
     from cloister.collection.plan.transcript import Transcript
 
     def next_step() -> str:
         return f"the table is in {out}" if out.exists() else "no table was written: run it again"
 
     with ending(lambda error: next_step()), counting("reports read") as advance:
-        done = tabled(Transcript.read(plan), given_reports(reports), out, number, advance)
+        done = write_table(Transcript.read(plan), given_reports(reports), out, number, advance)
     for line in done.intake.lines():
         say(line)
     with printing(next_step):

@@ -152,9 +152,9 @@ def serve(
                 origins=network.origin or (),
                 limits=limits,
                 metrics_apart=metrics is not None,
-                told=report,
+                on_event=report,
             )
-        collector: Collector = app.state.desk
+        collector: Collector = app.state.collector
         _warn(collector, plan, out)
 
         def started(address: str) -> None:
@@ -164,7 +164,7 @@ def serve(
             )
 
         each = _counter(collector) if sys.stderr.isatty() else None
-        run(app, listener, metrics=metrics, tls=tls, started=started, each=each, every=EVERY)
+        run(app, listener, metrics=metrics, tls=tls, started=started, tick=each, interval=EVERY)
     refused = {reason: count for reason, count in collector.counts.refused.items() if count}
     report({"event": "end", "accepted": collector.counts.accepted, "reports": collector.reports, "refused": refused})
     if not as_json:

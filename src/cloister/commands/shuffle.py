@@ -37,7 +37,7 @@ def shuffle(
 
     with ending(lambda error: next_step()), counting("messages read and written") as advance:
         done = run(plan, given_reports(reports), out, progress=advance, **options.arguments("accept_shares", "robust"))
-    for line in done.tally.lines():
+    for line in done.intake.lines():
         say(line)
     with printing(next_step):
         if as_json:

@@ -57,7 +57,7 @@ def test_reports_are_those_of_the_round(changes: dict[str, Any]) -> None:
     sent, columns = made.form.parse(made.to_bytes()), made.columns()
     assert np.array_equal(sent.users, np.arange(N))
     assert np.array_equal(sent.answers, made.answers)
-    assert layout_of(plan.round()).sound(sent.users, sent.answers).all()
+    assert layout_of(plan.round()).well_padded(sent.users, sent.answers).all()
     for j, theirs in enumerate(expected):
         for name, values in theirs.columns().items():
             found = columns[f"q{j}.{name}"]
@@ -94,9 +94,9 @@ BAD_USERS: dict[str, list[Any]] = {
 BAD_ROWS: dict[str, tuple[Any, str]] = {
     "no number": ([[float("nan")] * D], "missing or infinite"),
     "an infinite one": ([[float("inf"), *ROW[1:]]], "missing or infinite"),
-    "a narrow row": ([ROW[1:]], "rows of 6 columns"),
-    "a line": (ROW, "rows of 6 columns"),
-    "a row too many": ([ROW] * 2, "rows of 6 columns"),
+    "a narrow row": ([ROW[1:]], "a row of 6 columns"),
+    "a line": (ROW, "a row of 6 columns"),
+    "a row too many": ([ROW] * 2, "a row of 6 columns"),
     "text": ([["a"] * D], "a table of numbers"),
     "ragged rows": ([[0.0], [0.0, 1.0]], "a table of numbers"),
 }
@@ -121,7 +121,7 @@ def test_a_number_that_stands_twice_among_others_draws_nothing_and_charges_nobod
     """One number is one person: two reports of hers would cost her twice what the plan says."""
     monkeypatch.setattr(PlanEncoder, "draw", lambda *_: pytest.fail("something was drawn"))
     state = State(tmp_path / "state")
-    with pytest.raises(InvalidInput, match="a user number stands twice: give each user one row"):
+    with pytest.raises(InvalidInput, match="a user number occurs twice: give each user one row"):
         encode(planned(), ROWS[: len(users)], users, state=state)
     assert not any(state.spent(user) for user in users)
 
@@ -173,7 +173,7 @@ def test_a_loud_plan_is_warned_of_from_python_too(tmp_path: Path) -> None:
 
 
 def test_a_report_that_nothing_remembers_is_warned_of(tmp_path: Path) -> None:
-    with pytest.warns(PrivacyWarning, match="no state: nothing remembers these reports"):
+    with pytest.warns(PrivacyWarning, match="no state remembers these reports"):
         encode(planned(), ROWS[:1], [0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

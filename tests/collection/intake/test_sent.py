@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from cloister.collection.intake.validator import SPLIT, isolated
+from cloister.collection.intake.validator import SPLIT, isolate_refused
 from cloister.core.errors import Refused
 from cloister.core.types import Ints
 
@@ -20,7 +20,7 @@ def test_what_is_impossible_is_found_alone_and_everything_else_counts_in_its_ord
             raise Refused("nobody sends that")
         return int(some.sum())
 
-    rows, found = np.arange(n), list(isolated(np.arange(n), read))
+    rows, found = np.arange(n), list(isolate_refused(np.arange(n), read))
     assert np.array_equal(np.concatenate([some for some, _ in found]), rows)
     assert [some.tolist() for some, total in found if total is None] == [[i] for i in range(n) if i in bad]
     assert sum(total for _, total in found if total is not None) == sum(set(rows.tolist()) - bad)

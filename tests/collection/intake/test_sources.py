@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cloister.collection.intake.sources import listed
+from cloister.collection.intake.sources import find_files
 
 
 def test_a_file_is_read_once_however_many_names_it_has(tmp_path: Path) -> None:
@@ -17,6 +17,6 @@ def test_a_file_is_read_once_however_many_names_it_has(tmp_path: Path) -> None:
     second.write_bytes(b"1")
     os.link(first, tmp_path / "tuesday" / "a.reports")
     os.symlink(second, tmp_path / "tuesday" / "c.reports")
-    found, others = listed([tmp_path / "monday", str(tmp_path / "*" / "*.reports"), tmp_path / "tuesday"])
+    found, others = find_files([tmp_path / "monday", str(tmp_path / "*" / "*.reports"), tmp_path / "tuesday"])
     assert (len(found), others) == (2, 0)
     assert {os.stat(path).st_ino for path in found} == {os.stat(path).st_ino for path in (first, second)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cloister.collection.intake.tables import tabled
+from cloister.collection.intake.tables import write_table
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import layout_of
@@ -28,12 +28,12 @@ def test_every_answer_stands_in_its_row_and_nothing_where_nothing_was_asked(tmp_
     plan = local_plan("kept", N)
     theirs = encoded(plan, range(N))
     path = written(tmp_path / "a.reports", theirs)
-    done = tabled(Transcript(plan), path, tmp_path / "a.parquet")
+    done = write_table(Transcript(plan), path, tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     assert (done.round, done.rows, done.intake.lines()) == (1, N, [])
     assert (tmp_path / "a.parquet").stat().st_mode & 0o777 == 0o600
     assert table["user"].to_pylist() == list(range(N))
-    asked = layout_of(plan.round()).who(theirs.users)
+    asked = layout_of(plan.round()).asked_masks(theirs.users)
     for j, (report, who) in enumerate(zip(theirs.reports, asked, strict=True)):
         found = table[f"q{j}.answers"].to_pylist()
         assert [value is not None for value in found] == who.tolist()
@@ -46,7 +46,7 @@ def test_messages_have_their_sender_before_the_shuffle_and_none_after_it(tmp_pat
     shuffle(plan, folder_of(tmp_path / "reports", theirs), tmp_path / "shuffled")
     tables = []
     for name in ("reports", "shuffled"):
-        done = tabled(Transcript(plan), tmp_path / name, tmp_path / f"{name}.parquet")
+        done = write_table(Transcript(plan), tmp_path / name, tmp_path / f"{name}.parquet")
         assert (done.rows, done.intake.lines()) == (FEW, [])
         tables.append(pq.read_table(tmp_path / f"{name}.parquet"))
     before, after = tables
@@ -74,8 +74,8 @@ def test_reports_of_a_round_that_is_closed_are_shown_too(tmp_path: Path) -> None
     assert path is not None
     advanced(tmp_path)
     standing, target = Transcript.read(tmp_path / "plan"), tmp_path / "t.parquet"
-    assert tabled(standing, path, target, 1).rows == count
-    late = tabled(standing, path, target)
+    assert write_table(standing, path, target, 1).rows == count
+    late = write_table(standing, path, target)
     assert (late.round, late.rows, late.intake.files, late.intake.earlier) == (2, 0, 0, 1)
 
 
@@ -85,6 +85,6 @@ def test_a_table_takes_the_place_of_no_report_and_of_no_plan(tmp_path: Path) -> 
     path = written(tmp_path / "own.parquet", encoded(plan, range(N)))
     before, said = path.read_bytes(), (tmp_path / "plan" / "plan.json").read_text()
     for target in (path, tmp_path / "plan" / "plan.json", tmp_path / "own.reports"):
-        with pytest.raises(InvalidInput, match="give a Parquet file of its own"):
-            tabled(Transcript(plan), path, target)
+        with pytest.raises(InvalidInput, match="give another Parquet file"):
+            write_table(Transcript(plan), path, target)
     assert (path.read_bytes(), (tmp_path / "plan" / "plan.json").read_text()) == (before, said)

@@ -14,8 +14,8 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.privacy_target import PrivacyTarget
-from cloister.collection.plan import bundle
-from cloister.collection.plan.bundle import Bundle, addable, bundle_of
+from cloister.collection.plan import bundle_folder
+from cloister.collection.plan.bundle import Bundle, bundle_of, check_addable
 from cloister.collection.plan.plan import CollectionPlan, read
 from cloister.collection.plan.publish import words
 from cloister.core.budget import Budget, Event, Share
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", PLANS)
 def test_a_bundle_is_made_with_its_plan_and_is_the_same_bytes_for_every_reader(name: str, tmp_path: Path) -> None:
     """Its text is canonical, of ASCII, and holds no integer beyond what every reader of JSON holds."""
-    bundle.write(planned(name), tmp_path / "plan", "")
+    bundle_folder.write(planned(name), tmp_path / "plan", "")
     found, made = Bundle.read(tmp_path / "plan", 1), bundle_of(read(tmp_path / "plan"))
     assert (found.content, found.arrays) == (made.content, made.arrays)
     integers = list[int]()
@@ -93,7 +93,7 @@ OTHERS = {"words": [], "epsilon": 0.5, "questions": [], "domain": {}, "head": "0
 def test_a_bundle_that_says_anything_else_than_its_plan_is_refused(name: str, folder: Path) -> None:
     path = folder / "bundle-1.json"
     path.write_text(laid(json.loads(path.read_text()) | {name: OTHERS[name]}))
-    with pytest.raises(Damaged, match=f"is not what this plan says, in: {name}. Make it again"):
+    with pytest.raises(Damaged, match=f"does not follow from this plan, in: {name}. Make it again"):
         Bundle.read(folder, 1).check(folder)
 
 
@@ -102,7 +102,7 @@ def test_arrays_that_were_changed_are_refused(folder: Path) -> None:
     content = path.read_bytes()
     for other in (content + b"\0", bytes([content[0] ^ 1]) + content[1:]):
         path.write_bytes(other)
-        with pytest.raises(Damaged, match=r"bundle-1\.bin beside it is another one"):
+        with pytest.raises(Damaged, match=r"bundle-1\.bin beside it belongs to another one"):
             Bundle.read(folder, 1)
 
 
@@ -124,7 +124,7 @@ HALVES = [
 ]
 UNADDABLE: dict[str, tuple[float, list[Event], str]] = {
     "each is little, all of them are not": (0.6, [SMALL] * 100, r"epsilon = 1 and delta = 0, above the plan's 0\.6"),
-    "noise without an epsilon": (1.0, [Event("wide", Budget("zcdp", 1e-9))], "has no epsilon of its own"),
+    "noise without an epsilon": (1.0, [Event("wide", Budget("zcdp", 1e-9))], "has no pure epsilon"),
     "too much delta": (1.0, [Event("rare", Budget("pure", 0.1), delta=2e-6)], r"delta = 2e-06, above"),
     "two questions to one half": (1.0, HALVES[:1] * 2, "add up to epsilon = 2"),
 }
@@ -134,13 +134,13 @@ UNADDABLE: dict[str, tuple[float, list[Event], str]] = {
 def test_what_a_device_cannot_add_up_has_no_bundle(epsilon: float, events: list[Event], said: str) -> None:
     """A third party's method in rho: its plan is within its total, and devices would refuse it for their sum."""
     with pytest.raises(Refused, match=said):
-        addable(PrivacyTarget(epsilon, 1e-6), events)
+        check_addable(PrivacyTarget(epsilon, 1e-6), events)
 
 
 def test_people_who_are_divided_over_questions_add_up_only_what_one_of_them_answers() -> None:
-    addable(PrivacyTarget(1.0, 0.0), HALVES)
+    check_addable(PrivacyTarget(1.0, 0.0), HALVES)
     assert Spent.on([SMALL] * 100).epsilon(1e-6) < 0.6
-    addable(PrivacyTarget(0.6, 1e-6), [SMALL] * 60)
+    check_addable(PrivacyTarget(0.6, 1e-6), [SMALL] * 60)
 
 
 @final
@@ -171,7 +171,7 @@ def test_a_plan_with_a_component_that_says_nothing_of_itself_has_no_bundle_and_w
     strange = attrs.evolve(round, parts=parts)
     assert "no bundle" not in words(plan, plan.rounds())
     monkeypatch.setattr(CollectionPlan, "round", lambda self, record=None: strange)
-    bundle.write(plan, tmp_path / "plan", words(plan, plan.rounds()))
+    bundle_folder.write(plan, tmp_path / "plan", words(plan, plan.rounds()))
     assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == ["README.txt", "plan.json"]
     said = "WARNING: there is no bundle for devices that run no Python: Stranger cannot be described"
     assert said in (tmp_path / "plan" / "README.txt").read_text()
@@ -202,21 +202,21 @@ def test_bundles_that_a_crash_left_out_are_made_and_are_the_same_beside_the_plan
     for missing in (["bundle-2.json"], list(whole)):
         for name in missing:
             (second / name).unlink()
-        bundle.make(second)
+        bundle_folder.make(second)
         assert bundles_in(second) == whole
     for name in whole:
         (second / name).unlink()
-    bundle.make(second, tmp_path / "apart" / "deep")
+    bundle_folder.make(second, tmp_path / "apart" / "deep")
     assert bundles_in(tmp_path / "apart" / "deep") == whole
     assert not bundles_in(second)
-    assert [one.round for one in bundle.check(second, tmp_path / "apart" / "deep")] == [1, 2]
+    assert [one.round for one in bundle_folder.check(second, tmp_path / "apart" / "deep")] == [1, 2]
 
 
 def test_a_file_that_differs_is_never_written_over(second: Path) -> None:
     (second / "bundle-2.json").unlink()
     (second / "bundle-1.bin").write_bytes(b"")
-    with pytest.raises(Damaged, match=r"bundle-1\.bin is not what this plan says: nothing was made"):
-        bundle.make(second)
+    with pytest.raises(Damaged, match=r"bundle-1\.bin does not follow from this plan: nothing was made"):
+        bundle_folder.make(second)
     assert (second / "bundle-1.bin").read_bytes() == b""
     assert not (second / "bundle-2.json").exists()
 

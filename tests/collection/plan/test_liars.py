@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.collection.plan.liars import SHARES, harm
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import SHARES, harm, words
+from cloister.collection.plan.publish import words
 from cloister.core.encoding import encode_rows
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
@@ -114,4 +115,4 @@ def test_what_nothing_bounds_is_said_so_and_sets_of_buckets_to_be_many_groups_at
     assert "can be invented" not in text
     subsets = planned(2, components={"counts": "subset-selection"})
     assert "can name 69 buckets at once: so many such groups." in words(subsets, subsets.rounds())
-    assert harm(plan, plan.rounds()).withstood(K) is None
+    assert harm(plan, plan.rounds()).breakdown_share(K) is None

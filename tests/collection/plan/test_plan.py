@@ -17,7 +17,7 @@ import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.canonical_json import hash_of
-from cloister.collection.plan.costs import covered
+from cloister.collection.plan.costs import union_length
 from cloister.collection.plan.plan import FILE, WORDS, CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.server.aggregator import decode
@@ -101,7 +101,7 @@ def rewrite(folder: Path, place: Place, value: Any) -> str:
     [
         (("digest",), "00" * 32, "another version"),
         (("epsilon",), 1.0, "another version"),
-        (("problem", "rows"), 99_999, "does not fit together"),
+        (("problem", "rows"), 99_999, "contradict each other"),
         (("method", "slots", "counts", "name"), "hadamard-response", "another version"),
         (("method", "slots", "counts", "name"), "discrete-laplace", "is Local|Central"),
         (("method", "slots", "counts", "name"), "hadamard-respons", "did you mean hadamard-response"),
@@ -175,7 +175,7 @@ def test_a_crash_while_writing_leaves_no_plan(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("changes", "columns", "message"),
     [
-        ({"method": "lloyd", "not_private": True}, ["a"], "NOT private: nobody can be asked"),
+        ({"method": "lloyd", "not_private": True}, ["a"], "NOT private, so nobody can be asked"),
         ({"rows": 2**31 + 1}, ["a"], "public number of rows"),
         ({"rows": None}, ["a"], "no public number of rows"),
         ({}, 2**40, "the dimension is"),
@@ -265,4 +265,4 @@ def test_a_statement_on_reports_says_that_the_start_of_a_plan_counts_as_public()
 def test_who_is_asked_by_several_shares_is_counted_once(intervals: list[tuple[float, float]], length: float) -> None:
     shares = [Share(PublicRng.from_seed(1), part, *ends) for part, ends in enumerate(intervals)]
     for order in permutations(shares):
-        assert covered(order) == length
+        assert union_length(order) == length

@@ -11,7 +11,7 @@ import numpy as np
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.intake.validator import Intake
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server.reports import Collected
+from cloister.collection.server.reports import CollectedReports
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray
@@ -57,7 +57,7 @@ def written(path: Path, some: Encoded, who: Any = slice(None), answers: AnyArray
 
 def gathered(plan: CollectionPlan, given: Any, **more: Any) -> tuple[list[Any], Intake]:
     """Answers to everything that could be asked, and the intake."""
-    round_, population = plan.round(), Collected(given, plan.hash, plan.rows, **more)
+    round_, population = plan.round(), CollectedReports(given, plan.hash, plan.rows, **more)
     return tables(round_, population.gather(round_, NOISE)), population.intake
 
 

@@ -46,7 +46,7 @@ def test_reports_batches_files_and_streams_cut_anyhow_give_the_same(
         again, intake = gathered(tallied, given)
         assert same(found, again)
         assert (intake.accepted, intake.refused, intake.files) == (N, {"duplicate": 50}, files)
-    with pytest.raises(InvalidInput, match="first of all, paths: not a PosixPath"):
+    with pytest.raises(InvalidInput, match="reports are paths, then bytes or open binary files: not a PosixPath"):
         gathered(tallied, [single[0], tmp_path])
 
 
@@ -58,7 +58,7 @@ def test_a_file_that_grows_counts_as_far_as_it_is_whole_and_what_is_left_is_said
     path.write_bytes(first + last[:-7])
     _, intake = gathered(tallied, tmp_path)
     assert intake.accepted == 300
-    assert intake.lines() == [f"left alone {len(last) - 7:,} bytes at the ends of files: no whole batch, or not yet"]
+    assert intake.lines() == [f"skipped {len(last) - 7:,} bytes at the ends of files: no complete batch (yet)"]
 
     def grow(read: int) -> None:
         with path.open("ab") as file:
@@ -107,5 +107,5 @@ def test_a_file_that_is_cut_while_it_is_read_is_no_result(tmp_path: Path, monkey
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
 def test_a_pipe_by_name_is_refused_before_anybody_waits_for_it(tallied: CollectionPlan, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.reports")
-    with pytest.raises(InvalidInput, match="is no file: give -"):
+    with pytest.raises(InvalidInput, match="is not a regular file: give -"):
         gathered(tallied, tmp_path / "a.reports")

@@ -24,7 +24,7 @@ from tests.collection.shuffled_plans import sent, small_plan
 from tests.in_process import ran, refused
 
 D, N = 4, 4000
-DOUBT = "are planned: so far off comes by chance in less than one of 1,000,000,000 rounds"
+DOUBT = "are planned: chance deviates so far in less than one of 1,000,000,000 rounds"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def plan() -> CollectionPlan:
 def reports(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -> Path:
     """The reports of 2,000 people, and those of as many of whom 150 were free to choose their numbers."""
     folder, (honest, free) = tmp_path_factory.mktemp("people"), np.split(np.arange(N, dtype=np.uint64), 2)
-    asked = zip(layout_of(plan.round()).who(free), plan.round().parts, strict=True)
+    asked = zip(layout_of(plan.round()).asked_masks(free), plan.round().parts, strict=True)
     liars = free[np.any([who for who, part in asked if part.vectors is None], axis=0)][:150]
     rows = np.random.default_rng(0).normal(0, 0.3, (N // 2, D))
     for name, users in (("blind", honest), ("chosen", np.concatenate([honest[150:], liars]))):
@@ -88,7 +88,7 @@ def test_messages_that_leave_a_question_out_are_doubted_after_the_shuffle(tmp_pa
         decode(plan, tmp_path / "left-out")
 
 
-UNLIKELY = "whatever the rows are: so far off comes by chance in less than one of 1,000,000,000 rounds"
+UNLIKELY = "whatever the rows are: chance deviates so far in less than one of 1,000,000,000 rounds"
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def lied(folder: Path, plan: CollectionPlan) -> Path:
     rows = np.full((N // 2, D), 0.4)
     made, layout = PlanEncoder(plan).encode(rows, range(N // 2)), layout_of(plan.round())
     answers = made.answers.copy()
-    for part, body, asked in zip(plan.round().parts, layout.bodies, layout.who(made.users), strict=True):
+    for part, body, asked in zip(plan.round().parts, layout.bodies, layout.asked_masks(made.users), strict=True):
         if part.vectors is not None:
             answers[np.flatnonzero(asked)[::2], body.start : body.start + body.bytes] = 7
     return written(folder / "lied.reports", made, answers=answers)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from cloister.collection.server.laws import doubts, unlikely
+from cloister.collection.server.laws import unlikely_reports
+from cloister.collection.server.shares import unlikely_shares
 from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
@@ -110,7 +111,7 @@ def test_the_significance_is_that_of_the_round_however_many_laws_and_numbers_the
             channel = Knowing((ReportLaw((one,), numbers), *[ReportLaw((), numbers)] * (laws - 1)))
             part = attrs.evolve(template.parts[0], channel=channel)
             round = Round(0, template.trust, BOX, (part,) * questions)
-            assert len(unlikely(round, [None] * questions)) == questions * (one.log_chance() <= edge)
+            assert len(unlikely_reports(round, [None] * questions)) == questions * (one.log_chance() <= edge)
 
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
@@ -121,7 +122,7 @@ def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
     for seed in range(5):
         for rows in (together, np.random.default_rng(seed).integers(-1000, 1000, (N, 2))):
             reports = encode_rows(round, rows, users(N, 10**6 * seed), NoiseRng.for_tests(seed))
-            assert unlikely(round, absorb(round, reports)) == []
+            assert unlikely_reports(round, absorb(round, reports)) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_few_liars_with_the_largest_sets_that_are_taken_are_found(liars: int, 
     chosen[:, : math.floor(level.size * level.chances.q + 1) if usual else level.at_once] = True
     lies = channel.absorb(Reports(users(liars, 10**7), packed(chosen), asked.stamp))
     honest = channel.absorb(channel.encode(items, users(20_000), NoiseRng.for_tests(3)))
-    told = unlikely(round, (honest.merge(lies),))
+    told = unlikely_reports(round, (honest.merge(lies),))
     assert told == [] if said is None else any(re.search(said, text) for text in told)
 
 
@@ -176,7 +177,7 @@ def test_numbers_in_a_row_or_at_random_are_not_doubted() -> None:
     for seed in range(5):
         round, g = a_round(seed), np.random.default_rng(seed)
         for some in (users(N), users(17, 10**12), users(N)[::2], g.integers(0, 2**63, N).astype(np.uint64)):
-            assert doubts(round, *came(round, np.unique(some))) == []
+            assert unlikely_shares(round, *came(round, np.unique(some))) == []
 
 
 def test_liars_who_are_all_asked_for_counts_are_found() -> None:
@@ -188,28 +189,26 @@ def test_liars_who_are_all_asked_for_counts_are_found() -> None:
         np.concatenate([users(40_000), free[asked_of(round, free, *questions)][:600]])
         for questions in ((0,), (0, 1, 2, 3))
     )
-    (worst, *_), together = doubts(round, *came(round, one)), doubts(round, *came(round, all_four))
+    (worst, *_), together = unlikely_shares(round, *came(round, one)), unlikely_shares(round, *came(round, all_four))
     assert worst.startswith("question 1 has 1,")
-    planned = (
-        "of 40,600 answers, where 1,015 are planned: so far off comes by chance in less than one of 1,000,000,000 "
-    )
+    planned = "of 40,600 answers, but 1,015 are planned: chance deviates so far in less than one of 1,000,000,000 "
     assert f"{planned}rounds" in worst
     assert [found.partition(" has ")[0] for found in together] == ["the questions for counts together"]
     few = np.concatenate([users(40_000), free[asked_of(round, free, 0, 1, 2, 3)][:100]])
-    assert doubts(round, *came(round, few)) == []
+    assert unlikely_shares(round, *came(round, few)) == []
 
 
 def test_as_few_who_chose_as_chance_explains_go_unseen() -> None:
     """150 beside 40,000, who count for six times as many: within the 7 sqrt(n p / (1 - p)) of the page."""
     round, free = a_round(), users(10**5, 10**6)
     few = np.concatenate([users(40_000), free[asked_of(round, free, 0)][:150]])
-    assert doubts(round, *came(round, few)) == []
+    assert unlikely_shares(round, *came(round, few)) == []
 
 
 def test_people_who_leave_a_question_out_are_found() -> None:
     round = a_round()
     left = users(N)[~asked_of(round, users(N), 4)]
-    assert doubts(round, *came(round, left))[0].startswith("question 5 has 0 of")
+    assert unlikely_shares(round, *came(round, left))[0].startswith("question 5 has 0 of")
 
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
@@ -217,11 +216,11 @@ def test_people_who_chose_their_level_are_found(block: Any) -> None:
     """Levels that everybody answers are not chosen."""
     round, everybody = of_all(block, "users"), users(3000)
     channel = round.parts[0].channel
-    assert doubts(round, *came(round, everybody)) == []
+    assert unlikely_shares(round, *came(round, everybody)) == []
     first = [channel.answered(came(round, everybody[i : i + 1])[1][0]) == (1, 0) for i in range(120)]
     chosen = everybody[:120][first]
     assert 30 < len(chosen) < 90
-    found = doubts(round, *came(round, chosen))
+    found = unlikely_shares(round, *came(round, chosen))
     assert {text.partition(" has ")[0] for text in found} == {"level 1 of question 1", "level 2 of question 1"}
     round = of_all(block, "budget")
-    assert doubts(round, *came(round, users(50))) == []
+    assert unlikely_shares(round, *came(round, users(50))) == []

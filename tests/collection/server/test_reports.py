@@ -12,7 +12,7 @@ import pytest
 from cloister.collection.client.encoder import Encoded
 from cloister.collection.intake.validator import TRIES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server.reports import Collected
+from cloister.collection.server.reports import CollectedReports
 from cloister.collection.wire.answers import AnswerLayout, layout_of
 from cloister.core.encoding import absorb
 from cloister.core.errors import Refused
@@ -44,13 +44,13 @@ def test_a_folder_has_finished_files_and_others(plan: CollectionPlan, sent: Enco
     (tmp_path / "more.reports").mkdir()
     _, intake = gathered(plan, [tmp_path, tmp_path / "a.reports"])
     assert (intake.accepted, intake.files) == (100, 1)
-    assert intake.lines() == ["left alone 1 files of another kind"]
+    assert intake.lines() == ["skipped 1 files of another kind"]
 
 
 def impossible(sent: Encoded, who: Any = slice(None)) -> tuple[AnyArray, Ids]:
     """Answers among which those of some people who are asked a number's question are impossible, and these people."""
     layout = layout_of(sent.round)
-    for body, asked in zip(layout.bodies, layout.who(sent.users), strict=True):
+    for body, asked in zip(layout.bodies, layout.asked_masks(sent.users), strict=True):
         answers, mine = sent.answers.copy(), np.flatnonzero(asked)[who]
         answers[mine, body.start : body.start + body.bytes] = 255
         try:
@@ -85,7 +85,7 @@ def test_reports_that_nobody_sends_are_counted_and_the_others_count(
 def test_numbers_are_below_how_many_users_there_are(
     plan: CollectionPlan, sent: Encoded, beyond: int, tmp_path: Path
 ) -> None:
-    population = Collected(written(tmp_path / "a.reports", sent), plan.hash, N - beyond)
+    population = CollectedReports(written(tmp_path / "a.reports", sent), plan.hash, N - beyond)
     population.gather(plan.round(), NOISE)
     assert population.intake.accepted == N - beyond
     assert population.intake.refused == ({"out of range": beyond} if beyond else {})

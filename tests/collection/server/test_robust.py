@@ -94,13 +94,13 @@ def test_liars_place_a_centre_where_they_like_and_not_where_they_are_withstood(t
     )
     layout = layout_of(plan.round())
     answers = layout.empty(N + M)
-    layout.put(answers, 0, np.arange(N + M), layout.bodies[0].kind.body.packed(both.columns()))
+    layout.put(answers, 0, np.arange(N + M), layout.bodies[0].kind.body.pack(both.columns()))
     form = form_of(plan.hash, plan.round())
     (tmp_path / "lied.reports").write_bytes(b"".join(form.batches(both.users, answers)))
     plain = decode(plan, tmp_path / "lied.reports").result.centers
     assert np.linalg.norm(plain - TARGET, axis=1).min() < 0.3
     done = cloister("decode", "plan", "lied.reports", "--robust", "0.02", "--json", folder=tmp_path)
-    assert "read as if 0.02 of the reports lied: what these can invent is left out" in done.stderr
+    assert "assumed 0.02 of the reports malicious, and left out what they can fabricate" in done.stderr
     found = json.loads(done.stdout)
     centers, reports = np.array(found["centers"]), found["details"]["reports"]
     assert np.linalg.norm(centers - TARGET, axis=1).min() > 0.5
@@ -114,7 +114,7 @@ def test_a_share_that_can_invent_a_whole_group_is_refused_before_a_report_is_rea
     """And any share, where nothing bounds what a liar can do."""
     with pytest.raises(InvalidInput, match="as much as one of 4 equal groups: 'optimised-local-hashing' withst"):
         decode(planned(epsilon=0.5), tmp_path / "nowhere", robust=0.1)
-    with pytest.raises(InvalidInput, match="nothing bounds what one liar can do to 'split-and-mix-counts'"):
+    with pytest.raises(InvalidInput, match="the influence of one report on 'split-and-mix-counts' is unbounded"):
         decode(local_plan(5, trust="shuffled", delta=1e-6), tmp_path / "nowhere", robust=0.01)
 
 
@@ -139,11 +139,13 @@ def test_what_liars_and_noise_can_make_is_no_more_than_that_and_does_not_count()
 def test_buckets_that_may_be_liars_count_for_no_centre():
     """Two buckets hold more than liars can invent, two do not; there are three centres, and it is said."""
     for k, said in (
-        (3, ["only 2 buckets hold more people than 0.1 of liars can invent, and there are 3 centres"]),
+        (3, ["only 2 buckets hold more people than 0.1 of the reports can fabricate, for 3 centres"]),
         (2, []),
     ):
         assert [doubt.split(": ")[0] for doubt in read(k, 300.0, 400.0, 49.0, 31.0)[2].doubts()] == said
-    with pytest.raises(Refused, match=r"no bucket holds more people than 0\.1 of liars can invent: nothing was rel"):
+    with pytest.raises(
+        Refused, match=r"no bucket holds more people than 0\.1 of the reports can fabricate: nothing was rel"
+    ):
         read(2, 49.0, 50.0)[2].doubts()
 
 

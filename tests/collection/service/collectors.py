@@ -15,7 +15,7 @@ from typing import Any, final
 import httpx
 import numpy as np
 
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
@@ -31,7 +31,7 @@ def plan_in(folder: Path, **changes: Any) -> CollectionPlan:
     """A published plan of one round, which takes a collector no time to read (k-means would load scikit-learn)."""
     given = {"k": 2, "method": "grid-median", "trust": "local", "epsilon": 1.0, "rows": USERS}
     plan = local_plan(D, **{**given, **changes})
-    bundle.write(plan, folder, "in words")
+    bundle_folder.write(plan, folder, "in words")
     return plan
 
 
@@ -54,7 +54,7 @@ def on_disk(out: Path, form: BatchForm) -> Ids:
     """User numbers in all files of a round, in order."""
     files = sorted(out.glob(f"round-{form.round:03}-*.reports"))
     found = [form.parse(path.read_bytes()) for path in files]
-    assert all(one.wrong is None and not one.damaged and one.end == one.size for one in found)
+    assert all(one.error is None and not one.damaged and one.end == one.size for one in found)
     return np.concatenate([np.empty(0, np.uint64), *(one.users for one in found)])
 
 

@@ -175,7 +175,7 @@ def test_a_request_that_is_too_large_is_refused_by_what_it_says_and_by_what_it_i
 
 
 def test_more_bytes_under_way_than_memory_is_given_to_are_sent_back(serving: Serving, form: BatchForm) -> None:
-    with serving(limits=Limits(held=100)) as client:
+    with serving(limits=Limits(pending_bytes=100)) as client:
         status, said = client.send(batch(form, *range(50)))
         assert (status, said["refused"]) == (503, {"busy": 1})
         assert client.send(report(form, 1))[0] == 201
@@ -188,11 +188,11 @@ def test_one_address_holds_a_quarter_of_the_bytes_under_way_and_this_machine_s_p
     """Who sends without an end keeps nobody else out."""
     body, statuses = batch(form, *range(50)), dict[str, int]()
     for peer, rate in (("203.0.113.5", 100.0), ("127.0.0.1", 100.0), ("203.0.113.6", 0.0)):
-        app = create_app(folder, out, limits=Limits(held=2 * len(body), rate=rate))
+        app = create_app(folder, out, limits=Limits(pending_bytes=2 * len(body), rate=rate))
         with Client(app, client=(peer, 4711)) as client:
             statuses[peer] = client.send(body)[0]
             assert client.refused("busy") == (statuses[peer] == 503)
-            assert (app.state.collector.counts.held, len(app.state.collector.held)) == (0, 0)
+            assert (app.state.collector.counts.pending_bytes, len(app.state.collector.pending)) == (0, 0)
             assert client.send(report(form, 1))[0] in (201, 409), "what was held is let go of"
     assert statuses == {"203.0.113.5": 503, "127.0.0.1": 200, "203.0.113.6": 200}
 
@@ -211,7 +211,7 @@ def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health_and_told(
     serving: Serving, form: BatchForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told, append = list[dict[str, Any]](), Segments.append
-    with serving(told=told.append) as client:
+    with serving(on_event=told.append) as client:
         for step in ("append", "try_again"):
             monkeypatch.setattr(Segments, step, Mock(side_effect=OSError(28, "No space left on device")))
         sent = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
@@ -231,7 +231,7 @@ def test_a_disk_that_may_not_be_written_is_seen_by_everybody_and_whose_it_is_by_
 ) -> None:
     told, shut = list[dict[str, Any]](), out.parent / "shut"
     shut.mkdir(0o000)
-    with serving(told=told.append) as client:
+    with serving(on_event=told.append) as client:
         for step in ("append", "try_again"):
             monkeypatch.setattr(Segments, step, Mock(side_effect=PermissionError(13, "Permission denied", str(shut))))
         status, said = client.send(report(form, 1))
@@ -314,7 +314,7 @@ def test_an_error_of_ours_is_said_without_what_was_sent(
 ) -> None:
     told = list[dict[str, Any]]()
     monkeypatch.setattr(collector.Collector, "receive", lambda self, body: {}[body])
-    with serving(told=told.append) as client:
+    with serving(on_event=told.append) as client:
         found = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
     assert (found.status_code, told) == (500, [{"event": "fault", "what": "KeyError"}])
 

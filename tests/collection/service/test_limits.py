@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from cloister.collection.service import limits
-from cloister.collection.service.limits import HeldBytes, Limits, Rates, ServiceCounts, retry_after
+from cloister.collection.service.limits import Limits, PendingBytes, Rates, ServiceCounts, retry_after
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_setting_the_machine_s_clock_changes_nothing(monkeypatch: pytest.MonkeyP
 
 def test_bytes_under_way_are_added_up_per_address_and_forgotten() -> None:
     counts = ServiceCounts()
-    held = HeldBytes(Limits(held=400), counts)
+    held = PendingBytes(Limits(pending_bytes=400), counts)
     held.add("203.0.113.5", 60)
     held.add("203.0.113.5", 40)
     assert not held.full("203.0.113.5")
@@ -98,4 +98,4 @@ def test_bytes_under_way_are_added_up_per_address_and_forgotten() -> None:
     held.add(None, 300)
     assert held.full("203.0.113.6"), "all together hold too much"
     held.add("203.0.113.5", -101)
-    assert (counts.held, len(held), held.full("203.0.113.5")) == (300, 0, False)
+    assert (counts.pending_bytes, len(held), held.full("203.0.113.5")) == (300, 0, False)

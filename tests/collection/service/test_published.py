@@ -15,7 +15,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.collection.service import collector
@@ -35,7 +35,7 @@ ROUNDS = 2
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plan of two rounds, that a collector looks into often."""
     monkeypatch.setattr(collector, "LOOK", 0.02)
-    bundle.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
+    bundle_folder.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
     return tmp_path
 
 
@@ -60,7 +60,7 @@ def shows(client: Client, **facts: Any) -> Callable[[], bool]:
 
 def test_rounds_open_and_close_without_a_restart(folder: Path) -> None:
     told, plan, out = list[dict[str, Any]](), folder / "plan", folder / "reports"
-    with Client(create_app(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, on_event=told.append)) as client:
         first, late = answers(folder, slice(1, None)), answers(folder, slice(0, 1))
         assert client.send(first)[1]["accepted"] == len(ROWS) - 1
         advance(plan, out)
@@ -85,7 +85,7 @@ def test_rounds_open_and_close_without_a_restart(folder: Path) -> None:
 
 def test_between_two_rounds_reports_are_sent_back(folder: Path) -> None:
     told = list[dict[str, Any]]()
-    with Client(create_app(folder / "plan", folder / "reports", told=told.append)) as client:
+    with Client(create_app(folder / "plan", folder / "reports", on_event=told.append)) as client:
         old = answers(folder)
         client.send(old)
         elsewhere = Path(shutil.copytree(folder / "plan", folder / "elsewhere" / "plan"))
@@ -115,7 +115,7 @@ def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_rou
 ) -> None:
     told, plan, out = list[dict[str, Any]](), folder / "plan", folder / "reports"
     opens = Mock(side_effect=fault)
-    with Client(create_app(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, on_event=told.append)) as client:
         ready = client.get("/health")
         assert (ready.status_code, ready.json()["state"], ready.json()["watching"]) == (200, "taking reports", True)
         client.send(answers(folder))
@@ -138,12 +138,12 @@ def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_rou
 def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(folder: Path) -> None:
     plan, out = folder / "plan", folder / "reports"
     told = list[dict[str, Any]]()
-    with Client(create_app(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, on_event=told.append)) as client:
         client.send(answers(folder))
         elsewhere = Path(shutil.copytree(plan, folder / "elsewhere" / "plan"))
         advance(elsewhere, out)
         os.mkfifo(plan / "round-1.json")
-        wait_for(client, lambda: any("round-1.json: it is no file" in event["why"] for event in told))
+        wait_for(client, lambda: any("round-1.json: it is not a regular file" in event["why"] for event in told))
         (plan / "round-1.json").unlink()
         shutil.copytree(elsewhere, plan, dirs_exist_ok=True)
         wait_for(client, shows(client, round=2, open=True))
@@ -152,7 +152,7 @@ def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(f
 def closed_elsewhere(folder: Path, name: str, rounds: int, some: slice, **changes: Any) -> Path:
     """A folder of a plan with the same name of method and rounds, of which some people have answered rounds."""
     place = folder / name
-    bundle.write(planned(options={"rounds": ROUNDS}, **changes), place / "plan", "in words")
+    bundle_folder.write(planned(options={"rounds": ROUNDS}, **changes), place / "plan", "in words")
     with Client(create_app(place / "plan", place / "reports")) as client:
         for number in range(1, rounds + 1):
             assert client.send(answers(place, some))[0] == 200
@@ -165,13 +165,13 @@ def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_o
     plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
     other = closed_elsewhere(folder, "other", 1, slice(None), epsilon=3.0)
     kept = Path(shutil.copytree(plan, folder / "kept"))
-    app = create_app(plan, out, told=told.append)
+    app = create_app(plan, out, on_event=told.append)
     with Client(app) as client:
         mine, theirs, before = answers(folder), answers(folder / "other"), client.get("/round").json()
         shutil.rmtree(plan)
         shutil.copytree(other, plan)
-        wait_for(client, lambda: any("has another plan now" in event["why"] for event in told))
-        looked = app.state.collector._looked
+        wait_for(client, lambda: any("now holds another plan" in event["why"] for event in told))
+        looked = app.state.collector._last_look
         assert client.get("/plan.json").content == (kept / "plan.json").read_bytes()
         assert client.send(theirs)[1]["refused"] == {"another plan": 1}
         assert client.send(mine)[0] == 200
@@ -179,7 +179,7 @@ def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_o
         assert [after[name] for name in ("plan", "round", "head")] == [
             before[name] for name in ("plan", "round", "head")
         ]
-        assert app.state.collector._looked == looked, "nobody would see the next round"
+        assert app.state.collector._last_look == looked, "nobody would see the next round"
         shutil.rmtree(plan)
         shutil.copytree(kept, plan)
         wait_for(client, lambda: client.get("/health").json()["waiting"] is False)
@@ -209,7 +209,7 @@ def test_a_plan_that_takes_the_place_of_another_in_the_middle_of_a_look_opens_no
 def test_rounds_that_do_not_follow_the_open_one_are_not_opened(folder: Path) -> None:
     plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
     other = closed_elsewhere(folder, "other", 2, slice(1, None))
-    with Client(create_app(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, on_event=told.append)) as client:
         client.send(answers(folder))
         advance(plan, out)
         wait_for(client, shows(client, round=2, open=True))
@@ -224,9 +224,9 @@ def test_a_plan_s_folder_that_is_gone_is_seen_and_its_files_are_given_out_all_th
         before = {name: client.get(f"/{name}").content for name in ("plan.json", "bundle-1.json", "bundle-1.bin")}
         (folder / "plan").rename(folder / "elsewhere")
         wait_for(client, lambda: client.get("/health").json()["waiting"] is True)
-        looked = app.state.collector._looked
+        looked = app.state.collector._last_look
         client.wait(0.1)
-        assert app.state.collector._looked == looked
+        assert app.state.collector._last_look == looked
         assert {name: client.get(f"/{name}").content for name in before} == before
         assert client.get("/round").json()["bundle"] == "/bundle-1.json"
         (folder / "elsewhere").rename(folder / "plan")
@@ -293,9 +293,9 @@ def test_a_look_that_fails_does_not_count_as_one(folder: Path, monkeypatch: pyte
         monkeypatch.setattr(collector.Collector, "_look", AsyncMock(side_effect=OSError(5, "Input/output error")))
         wait_for(client, lambda: app.state.collector.waiting == "OSError: [Errno 5] Input/output error")
         assert "Input" not in client.get("/health").text, "everybody reads it"
-        before = app.state.collector._looked
+        before = app.state.collector._last_look
         client.wait(0.1)
-        assert app.state.collector._looked == before
+        assert app.state.collector._last_look == before
         assert client.get("/health").status_code == 200, "reports of the open round are taken"
 
 
@@ -303,7 +303,7 @@ def test_an_output_that_was_closed_stops_neither_the_watch_nor_the_writer(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, out = folder / "plan", folder / "reports"
-    with Client(create_app(plan, out, told=Mock(side_effect=BrokenPipeError))) as client:
+    with Client(create_app(plan, out, on_event=Mock(side_effect=BrokenPipeError))) as client:
         with monkeypatch.context() as broken:
             broken.setattr(Segments, "append", Mock(side_effect=OSError(28, "No space left on device")))
             assert client.send(answers(folder))[0] == 503

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cloister.collection.service import running
+from cloister.collection.service import connections
 from cloister.collection.service.app import create_app
 from cloister.collection.service.limits import Limits, ServiceCounts
 from cloister.collection.service.running import certificate, check_origin, listening, serve
@@ -35,7 +35,7 @@ def test_an_origin_is_what_browsers_say(origin: str) -> None:
         ("ftp://example.org", "as in https"),
         ("https://example.org?a", "no path"),
         ("https://ann@example.org", "as in https"),
-        ("https://example.org:443", "leave the usual port out: --origin https://example.org, not"),
+        ("https://example.org:443", "omit the default port: give --origin https://example.org, not"),
     ],
 )
 def test_what_no_browser_says_would_let_no_page_in_and_is_refused(origin: str, said: str) -> None:
@@ -47,7 +47,7 @@ def test_what_no_browser_says_would_let_no_page_in_and_is_refused(origin: str, s
 def let_in(limits: Limits, addresses: list[str], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which of some connections, all of which stay open and send nothing, are let in; when they end all are
     forgotten. Addresses are of this machine, each of which stands for another one."""
-    monkeypatch.setattr(running, "peer_of", lambda address: None if address == "127.0.0.1" else address)
+    monkeypatch.setattr(connections, "peer_of", lambda address: None if address == "127.0.0.1" else address)
     with ExitStack() as stack:
         listener = stack.enter_context(listening("127.0.0.1", 0))
         listener.listen()
@@ -75,7 +75,7 @@ def test_one_address_has_a_quarter_of_all_connections_and_others_are_let_in(monk
 
 
 def test_connections_never_take_all_files_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 8 + running.FILES // 2
+    most = 8 + connections.FILES // 2
     assert let_in(Limits(connections=8), ["127.0.0.1"] * (most + 2), monkeypatch) == [True] * most + [False] * 2
 
 

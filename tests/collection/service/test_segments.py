@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.collection.service.segments import LOCK, Segments, collecting
+from cloister.collection.service.segments import LOCK, Segments, locked_folder
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
@@ -137,17 +137,17 @@ def test_a_finished_file_carries_no_time(tmp_path: Path) -> None:
 
 def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "out"
-    with collecting(folder, private=True):
+    with locked_folder(folder, private=True):
         put(opened(folder), 1)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
 def test_a_second_collector_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
-    with collecting(tmp_path, private=False):  # noqa: SIM117
-        with pytest.raises(Refused, match="another collector writes to"), collecting(tmp_path, private=False):
+    with locked_folder(tmp_path, private=False):  # noqa: SIM117
+        with pytest.raises(Refused, match="another collector uses"), locked_folder(tmp_path, private=False):
             pass
-    with collecting(tmp_path, private=False):
+    with locked_folder(tmp_path, private=False):
         pass
 
 
@@ -155,7 +155,10 @@ def test_messages_with_their_senders_are_not_put_where_others_read(tmp_path: Pat
     """Neither where everybody may do anything, nor where a group may."""
     for mode in (0o755, 0o740, 0o720, 0o710, 0o704, 0o702, 0o701):
         tmp_path.chmod(mode)
-        with pytest.raises(Refused, match="messages name their senders: chmod 700"), collecting(tmp_path, private=True):
+        with (
+            pytest.raises(Refused, match="messages name their senders: chmod 700"),
+            locked_folder(tmp_path, private=True),
+        ):
             pass
 
 
@@ -251,10 +254,10 @@ def test_no_pipe_of_a_name_of_ours_holds_up_a_start_or_a_disk_that_works_again(t
     segments.try_again()
     put(segments, 1)
     os.mkfifo(tmp_path / "round-001-000007.reports")
-    with pytest.raises(Damaged, match=r"round-001-000007\.reports is no file, but has the name of one: move it out"):
+    with pytest.raises(Damaged, match=r"round-001-000007\.reports is not a regular file: move it out"):
         opened(tmp_path)
     os.mkfifo(tmp_path / LOCK)
-    with pytest.raises(InvalidInput, match="cannot write"), collecting(tmp_path, private=False):
+    with pytest.raises(InvalidInput, match="cannot write"), locked_folder(tmp_path, private=False):
         pass
 
 

@@ -240,7 +240,7 @@ def test_a_bundle_that_is_altered_is_said(folder: Path) -> None:
 
 def test_reports_in_the_plan_s_folder_are_refused_also_by_another_name(folder: Path) -> None:
     (folder / "link").symlink_to("plan")
-    with pytest.raises(InvalidInput, match="holds the plan's folder, or is in it"):
+    with pytest.raises(InvalidInput, match="contains the plan's folder or is inside it"):
         create_app(folder / "plan", folder / "link" / "reports")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cloister.collection.service.tickets import Issuer, mint, new_key, read_key, signed, write
+from cloister.collection.service.tickets import Issuer, mint, new_key, read_key, ticket_message, write
 from cloister.core.errors import InvalidInput
 
 PLAN, OTHER = "ab" * 32, "cd" * 32
@@ -45,7 +45,7 @@ def test_a_changed_ticket_and_another_issuer_s_are_none(tmp_path: Path, key: Pat
 
 
 def test_what_is_signed_is_what_the_specification_says() -> None:
-    assert signed(PLAN, 258) == b"cloister ticket 1\n" + bytes.fromhex(PLAN) + bytes([2, 1, 0, 0, 0, 0, 0, 0])
+    assert ticket_message(PLAN, 258) == b"cloister ticket 1\n" + bytes.fromhex(PLAN) + bytes([2, 1, 0, 0, 0, 0, 0, 0])
 
 
 def test_the_issuer_s_key_is_for_her_alone_and_is_never_replaced(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_the_issuer_s_key_is_for_her_alone_and_is_never_replaced(tmp_path: Path)
     assert new_key(path) == tmp_path / "issuer.pub"
     assert path.stat().st_mode & 0o777 == 0o600
     before = path.read_bytes()
-    with pytest.raises(InvalidInput, match="is there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         new_key(path)
     path.rename(tmp_path / "kept")
-    with pytest.raises(InvalidInput, match=r"issuer\.pub is there already"):
+    with pytest.raises(InvalidInput, match=r"issuer\.pub already exists"):
         new_key(path)
     assert (tmp_path / "kept").read_bytes() == before
     assert not path.exists()

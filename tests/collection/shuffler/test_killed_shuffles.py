@@ -15,7 +15,7 @@ import pytest
 from cloister.collection.client.encoder import Encoded
 from cloister.collection.intake import parts
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.shuffler.shuffler import _workshop, shuffle
+from cloister.collection.shuffler.shuffler import _work_folder, shuffle
 from cloister.core.errors import InvalidInput
 from cloister.rows.workers.engine import Processes
 from tests.collection.server.collected import written
@@ -85,7 +85,7 @@ def test_what_another_run_left_is_not_touched_whatever_folders_are_called(tmp_pa
     others = [tmp_path / f".{other}.0123456789abcdef.tmp" for other in ("out.v2", "out1", "but", "x")]
     for folder in (mine, *others):
         folder.mkdir()
-    with _workshop(tmp_path / name):
+    with _work_folder(tmp_path / name):
         assert not mine.exists()
     assert all(folder.exists() for folder in others)
 
@@ -116,7 +116,7 @@ def test_a_worker_killed_changes_nothing(plan: CollectionPlan, tmp_path: Path, m
         done = shuffle(plan, folder, tmp_path / "two", engine=engine, progress=kill)
     assert killed
     assert (done.people, done.messages) == (expected.people, expected.messages)
-    assert done.tally.refused == expected.tally.refused
-    assert expected.tally.refused["duplicate"] > 0
-    assert done.tally.unfinished == expected.tally.unfinished > 0
+    assert done.intake.refused == expected.intake.refused
+    assert expected.intake.refused["duplicate"] > 0
+    assert done.intake.unfinished == expected.intake.unfinished > 0
     assert multiset(released(tmp_path / "two", plan)) == multiset(released(tmp_path / "one", plan))

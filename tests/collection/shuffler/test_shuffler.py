@@ -36,7 +36,7 @@ def test_what_comes_out_is_what_went_in_without_senders(
     decoded = decode(plan, tmp_path / "shuffled", strict=True)
     out = released(tmp_path / "shuffled", plan)
     assert (done.people, done.messages, done.files) == (N, N, 1)
-    assert done.tally.refused.total() == decoded.intake.refused.total() == 0
+    assert done.intake.refused.total() == decoded.intake.refused.total() == 0
     asked = np.bincount(theirs.messages.questions, minlength=len(plan.round().parts))
     assert decoded.intake.questions == asked.tolist()
     assert "Shuffled" in decoded.result.privacy.headline
@@ -78,7 +78,7 @@ def test_all_others_together_and_whoever_has_two_releases_are_left_with_her_mess
     with one person more, hers are the difference, and nobody need collude."""
     sent_by = theirs.messages
     assert sent_by.senders is not None
-    hers, others = (multiset(sent_by.of(which)) for which in (sent_by.senders == 7, sent_by.senders != 7))
+    hers, others = (multiset(sent_by.take(which)) for which in (sent_by.senders == 7, sent_by.senders != 7))
     heaps = list[Counter[bytes]]()
     for name, who in (("without", theirs.users != 7), ("with", slice(None))):
         shuffle(plan, written(tmp_path / name / "a.reports", theirs, who), tmp_path / f"{name}-out")
@@ -116,12 +116,12 @@ def test_what_is_refused_is_counted(plan: CollectionPlan, theirs: Encoded, repor
     written(reports / "z-twice.reports", theirs, some)  # they have sent messages already
     written(reports / "z-strangers.reports", attrs.evolve(theirs, users=theirs.users + np.uint64(N)), some)
     done = shuffle(plan, reports, tmp_path / "out")
-    assert done.tally.refused == Counter(
+    assert done.intake.refused == Counter(
         {"another plan": 1, "damaged": 1, "no messages": 1, "duplicate": 7, "out of range": 7}
     )
     assert done.people == N
     assert multiset(released(tmp_path / "out", plan)) == multiset(theirs.messages)
-    assert len(done.tally.lines()) == 5
+    assert len(done.intake.lines()) == 5
     with pytest.raises(Refused, match=r"z-.*: refused"):
         shuffle(plan, reports, tmp_path / "strict", strict=True)
     assert not (tmp_path / "strict").exists()
@@ -140,7 +140,7 @@ def test_answers_of_no_question_and_to_questions_that_are_not_asked_are_refused_
     answers[nothing, :2] = np.frombuffer(np.uint16(NOTHING).tobytes(), np.uint8)
     answers[unknown, :2] = 99
     done = shuffle(plan, written(tmp_path / "r" / "a.reports", theirs, answers=answers), tmp_path / "out")
-    assert done.tally.refused == Counter({"not as asked": 8})  # among them an answer to nothing
+    assert done.intake.refused == Counter({"not as asked": 8})  # among them an answer to nothing
     assert done.people == done.messages == N - 8
 
 
@@ -153,14 +153,14 @@ def test_of_persons_who_send_several_messages_all_count_or_none(
     plan = small_plan(rows=40, **MIXED)
     theirs, body = sent(plan), layout_of(plan.round()).bodies[0]
     answers = theirs.answers.copy()
-    answers[20, body.start + 1 : body.start + body.bytes : body.bytes // body.many] ^= 255
+    answers[20, body.start + 1 : body.start + body.bytes : body.bytes // body.messages] ^= 255
     answers[9, :2], answers[9, 2:] = 255, 0
     path = tmp_path / "a.reports"
     path.write_bytes(b"".join(theirs.form.batch(theirs.users[i : i + 1], answers[i : i + 1]) for i in range(40)))
     done, whole = shuffle(plan, path, tmp_path / "out"), theirs.messages
-    assert (done.people, done.tally.refused) == (38, Counter({"impossible": 1, "not as asked": 1}))
+    assert (done.people, done.intake.refused) == (38, Counter({"impossible": 1, "not as asked": 1}))
     assert whole.senders is not None
-    assert multiset(released(tmp_path / "out", plan)) == multiset(whole.of(~np.isin(whole.senders, [9, 20])))
+    assert multiset(released(tmp_path / "out", plan)) == multiset(whole.take(~np.isin(whole.senders, [9, 20])))
 
 
 def test_two_shuffles_of_one_folder_do_not_work_at_once(
@@ -242,7 +242,7 @@ def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: Collecti
     for said, forgers in ((theirs.answers, []), (answers, [both])):
         path = written(tmp_path / "r" / "a.reports", theirs, answers=said)
         senders = Senders(path, plan, round, False, lambda n: None)
-        found = multiset(Messages.joined(list(senders.accepted())))
-        assert found == multiset(sent_by.of(~np.isin(sent_by.senders, forgers)))
+        found = multiset(Messages.concatenate(list(senders.accepted())))
+        assert found == multiset(sent_by.take(~np.isin(sent_by.senders, forgers)))
         refused = {"not as asked": 1} if forgers else {}
         assert (senders.people, senders.intake.refused) == (some - len(forgers), refused)

@@ -35,10 +35,10 @@ def test_whatever_stands_beside_a_body_is_not_sound() -> None:
     layout, answers, users = layout_of(sent.round), sent.answers.copy(), sent.users
     (slot,) = layout.slots
     lengths = np.array([layout.bodies[j].bytes for j in range(len(layout.bodies))])
-    asked = layout.asked(users)[0]
+    asked = layout.questions_of(users)[0]
     assert len(set(lengths.tolist())) > 1
     answers[np.arange(N), np.minimum(lengths[asked], slot.bytes - 1)] ^= 1
-    np.testing.assert_array_equal(layout.sound(users, answers), lengths[asked] == slot.bytes)
+    np.testing.assert_array_equal(layout.well_padded(users, answers), lengths[asked] == slot.bytes)
 
 
 def test_slots_of_no_question_and_forged_roles_are_messages_that_are_none() -> None:

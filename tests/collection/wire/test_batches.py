@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.intake.parts import divided
+from cloister.collection.intake.parts import divide_files
 from cloister.collection.wire import batches
-from cloister.collection.wire.batches import BATCH, COUNTED, MAX_RECORDS, BatchForm, Parsed, parsed
+from cloister.collection.wire.batches import BATCH, BATCH_HEAD, MAX_RECORDS, BatchForm, Parsed, parse_file
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Ids
@@ -40,13 +39,13 @@ def test_a_batch_without_its_checksum_is_refused_and_the_next_one_is_read() -> N
     bad = bytearray(FORM.batch(USERS, ANSWERS))
     bad[-1] ^= 1
     found = FORM.parse(bytes(bad) * 2 + FORM.batch(USERS[:1], ANSWERS[:1]))
-    assert (found.users.tolist(), found.refused) == ([7], Counter(damaged=2))
+    assert (found.users.tolist(), found.damaged, found.error) == ([7], 2, None)
 
 
 def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None:
     most = MAX_RECORDS // 10
-    assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most, 0)).wrong is None
-    assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most + 1, 0)).wrong == "damaged"
+    assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most, 0)).error is None
+    assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most + 1, 0)).error == "damaged"
     with pytest.raises(InvalidInput, match="at most"):
         FORM.batch(np.zeros(most + 1, np.uint64), np.zeros((most + 1, 2), np.uint8))
 
@@ -60,7 +59,7 @@ def test_answers_of_another_length_are_refused() -> None:
 
 WIDTH = 21
 BLOCKS, EARLIER = (BatchForm(head * 32, 1, WIDTH) for head in ("ab", "cd"))
-FAKE = (BLOCKS.prefix(BATCH) + COUNTED.pack(1, 0)).ljust(WIDTH, b"\0")
+FAKE = (BLOCKS.prefix(BATCH) + BATCH_HEAD.pack(1, 0)).ljust(WIDTH, b"\0")
 """An answer that looks like the beginning of a batch."""
 
 
@@ -87,8 +86,8 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
     found = list(some)
     users, answers = (np.concatenate([getattr(one, name) for one in found]) for name in ("users", "answers"))
     last = found[-1]
-    left = 0 if last.wrong else last.left
-    return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
+    left = 0 if last.error else last.unread
+    return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.error, last.stamp, left
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 97, 1000])
@@ -100,9 +99,9 @@ def test_pieces_may_end_anywhere_and_parts_at_any_batch(
     path = tmp_path / "a.reports"
 
     def read(most: int) -> Iterator[Parsed]:
-        for where in (stretch for part in divided([str(path)], BLOCKS, most) for stretch in part.stretches):
+        for where in (stretch for part in divide_files([str(path)], BLOCKS, most) for stretch in part.ranges):
             with where.opened() as opened:
-                yield from parsed(opened, BLOCKS, where.size, where.start > 0)
+                yield from parse_file(opened, BLOCKS, where.size, where.start > 0)
 
     for seed in range(60):
         path.write_bytes(file(seed))
@@ -114,6 +113,6 @@ def test_pieces_may_end_anywhere_and_parts_at_any_batch(
 def test_a_number_is_entered_once_by_one_call_or_by_two(again: Sequence[int]) -> None:
     roll = UserSet(1000)
     roll.add(np.array([5, 6], np.uint64))
-    with pytest.raises(InvalidInput, match="a user number stands twice"):
+    with pytest.raises(InvalidInput, match="a user number occurs twice"):
         roll.add(np.array(again, np.uint64))
     assert roll.count == 2

@@ -44,7 +44,7 @@ def test_a_file_is_what_the_page_says() -> None:
     assert (first, stamp.hex(), shuffle, number, files, messages) == (0xC5, PLAN.hash[:16], bytes(range(16)), 2, 7, 200)
     assert struct.unpack_from("<I", content, 41) == (crc32(content[:41]),)
     at, index, found = 45, 0, list[bytes]()
-    width = 2 + max(body.bytes // body.many for body in layout_of(PLAN.round()).bodies)
+    width = 2 + max(body.bytes // body.messages for body in layout_of(PLAN.round()).bodies)
     while at < len(content):
         count, check = struct.unpack_from("<II", content, at)
         data = content[at + 8 : at + 8 + count * width]

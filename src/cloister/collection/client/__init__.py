@@ -1,1 +1,1 @@
-"""A user's side of a plan. Imports NumPy, attrs and the standard library only."""
+"""Client of a plan, on a user's machine. Imports NumPy, attrs and the standard library only."""

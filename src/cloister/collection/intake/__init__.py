@@ -1,1 +1,1 @@
-"""Intake of untrusted files: what counts, and what is refused."""
+"""Intake of untrusted files."""

@@ -1,10 +1,10 @@
-"""Reading untrusted reports in parts, on the workers of an engine, with the same outcome as one pass.
+"""Parallel intake of untrusted reports, on the workers of an engine, with the same outcome as one pass.
 
-Of several reports with one number the first possible one counts, and they may stand in different parts. So the user
-numbers are read first, alone: each part gives the set of its numbers, a bit for each planned user, and those that it
-holds twice. Numbers that stand more than once are *contested*. Then the parts are read for all but the contested ones,
-whose numbers stand nowhere else; and these go through the laws of one pass, in one process, in pieces with the same
-bounds as there. So a flood of repeated numbers costs time in one process, and never memory.
+Of several reports with one number the first possible one counts, and they may be in different parts. So the user
+numbers are read first: each part gives the set of its numbers, a bit per planned user, and those that it holds twice.
+Numbers that occur more than once are *contested*. Then the parts are read without the contested numbers, so that each
+number occurs once; the contested ones go through a single pass, in one process, in the same pieces as there. So a flood
+of repeated numbers costs time in one process, but never memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sources import Stretch, changed
+from cloister.collection.intake.sources import FileRange, changed_message
 from cloister.collection.intake.validator import Intake, Origin
-from cloister.collection.wire.batches import BatchForm, Parsed, stretches
+from cloister.collection.wire.batches import BatchForm, Parsed, batch_ranges
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory
 from cloister.core.errors import InvalidInput
@@ -27,17 +27,17 @@ from cloister.core.types import Bools, Ids, Ints
 from cloister.rows.workers.engine import Engine
 
 PART = 2**26
-"""Bytes of files in a part, at least, if there are so many: seven million reports of one byte."""
+"""Minimum bytes of files per part: seven million reports of one byte."""
 
 
 class Piece(Protocol):
-    """Some of what was read. ``users``: (n,) the number of each sender."""
+    """Piece of the input; ``users`` (n,) are the senders."""
 
     @property
     def users(self) -> Ids: ...
 
-    def some(self, who: Bools) -> Self:
-        """What these of the senders (n,) sent."""
+    def select(self, who: Bools) -> Self:
+        """Return the part sent by a mask (n,) of the senders."""
         ...
 
 
@@ -47,9 +47,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class PartReader(Protocol[P, T_co]):
-    """Reads the reports of a round, and yields what those say that count.
+    """Reader of a round's reports, which yields results of those that count.
 
-    Attributes: users (planned number), form (of the reports), intake (what was accepted and refused).
+    Attributes:
+        users: planned number of users.
+        form: form of the reports.
+        intake: counts of accepted and refused input.
     """
 
     users: int
@@ -58,215 +61,243 @@ class PartReader(Protocol[P, T_co]):
     @property
     def form(self) -> BatchForm: ...
 
-    def afresh(self) -> Self:
-        """A reader of the same round that has counted nothing yet, and refuses without failing."""
+    def fresh_copy(self) -> Self:
+        """Return a reader of the same round with empty counts, which is not strict."""
         ...
 
-    def parsed(self, where: Stretch) -> Iterator[Parsed]:
-        """Reports as bytes, a bounded number at a time."""
+    def parse(self, source: FileRange) -> Iterator[Parsed]:
+        """Yield the reports of a file range, a bounded number at a time."""
         ...
 
-    def pieces(self, some: Iterable[Stretch]) -> Iterator[tuple[P, Origin]]:
-        """The same reports in pieces, and where each of them is from."""
+    def pieces(self, sources: Iterable[FileRange]) -> Iterator[tuple[P, Origin]]:
+        """Yield the reports of all sources in pieces, with their origin."""
         ...
 
-    def counted(self, piece: P, origin: Origin, seen: UserSet | None, /) -> Iterator[T_co]:
-        """What those reports of a piece say that count. Args: seen (user numbers that count already; None: no number
-        of these reports stands anywhere else)."""
+    def accepted(self, piece: P, origin: Origin, counted_users: UserSet | None, /) -> Iterator[T_co]:
+        """Yield results of the reports in a piece that count.
+
+        ``counted_users`` are the user numbers that count already; None: no number of these reports occurs elsewhere.
+        """
         ...
 
 
 @final
 @attrs.frozen
 class ReportPart:
-    """What one worker reads at once. Args: number (of the part), stretches (of files, in order)."""
+    """Input of one task: the part's number, and ranges of files, in order."""
 
     number: int
-    stretches: tuple[Stretch, ...]
+    ranges: tuple[FileRange, ...]
 
 
 MIXED = PublicRng.from_seed(0)
-"""Words of user numbers: sums of other numbers come out alike, of their words they do not."""
+"""Pseudo-random words of user numbers: other numbers may have the same sum, but their words do not."""
 
 
 @final
 @attrs.frozen
-class Read:
-    """Fingerprint of what was read, which shows whether files changed between two readings, however they were divided.
-    Args: reports (their number), numbers (sum of a word of each user number, modulo 2^64)."""
+class ReadFingerprint:
+    """Fingerprint of reports read, which reveals files that change between two readings, however they were divided.
+
+    Args:
+        reports: number of reports.
+        numbers: sum of a word of each user number, modulo 2^64.
+    """
 
     reports: int = 0
     numbers: int = 0
 
-    def more(self, users: Ids) -> Read:
-        """The fingerprint with the reports of these users (n,) added."""
-        return self + Read(len(users), int(MIXED.of_users(users).sum(dtype=np.uint64)))
+    def with_users(self, users: Ids) -> ReadFingerprint:
+        """Return the fingerprint with the reports of users (n,) added."""
+        return self + ReadFingerprint(len(users), int(MIXED.of_users(users).sum(dtype=np.uint64)))
 
-    def __add__(self, other: Read) -> Read:
-        return Read(self.reports + other.reports, (self.numbers + other.numbers) % 2**64)
+    def __add__(self, other: ReadFingerprint) -> ReadFingerprint:
+        return ReadFingerprint(self.reports + other.reports, (self.numbers + other.numbers) % 2**64)
 
 
 @final
 @attrs.frozen(eq=False)
 class PartUsers:
-    """The user numbers of a part. Args: number (of the part), users, again (standing twice), read."""
+    """User numbers of a part; ``repeated`` are those that it holds more than once."""
 
     number: int
     users: UserSet
-    again: Ids
-    read: Read
+    repeated: Ids
+    fingerprint: ReadFingerprint
 
 
 @final
 @attrs.frozen
 class UserNumbers:
-    """Reads the user numbers of parts. Args: reader (it is not changed)."""
+    """Task that reads the user numbers of parts."""
 
     reader: PartReader[Any, Any]
 
     def __call__(self, part: ReportPart) -> PartUsers:
         keep_memory()
-        reader, users, again, read = self.reader.afresh(), UserSet(self.reader.users), list[Ids](), Read()
-        for where in part.stretches:
-            for numbers in (found.users for found in reader.parsed(where)):
-                again.append(users.mark(numbers[numbers < reader.users]))
-                read = read.more(numbers)
-        return PartUsers(part.number, users, np.concatenate([*again, np.empty(0, np.uint64)]), read)
+        reader, users, repeated = self.reader.fresh_copy(), UserSet(self.reader.users), [np.empty(0, np.uint64)]
+        fingerprint = ReadFingerprint()
+        for file_range in part.ranges:
+            for parsed in reader.parse(file_range):
+                repeated.append(users.update(parsed.users[parsed.users < reader.users]))
+                fingerprint = fingerprint.with_users(parsed.users)
+        return PartUsers(part.number, users, np.concatenate(repeated), fingerprint)
 
 
 @final
 @attrs.frozen(eq=False)
 class Partition:
-    """How reports are read in parts. Args: files (as workers find them), parts, read (each when it was first read),
-    contested (numbers that stand more than once; None: none does)."""
+    """Division of files into parts.
+
+    Args:
+        files: paths that workers can open.
+        parts: parts of the files.
+        fingerprints: fingerprint of each part's first reading.
+        contested: numbers that occur more than once; None: none does.
+    """
 
     files: list[str]
     parts: list[ReportPart]
-    read: dict[int, Read]
+    fingerprints: dict[int, ReadFingerprint]
     contested: UserSet | None
 
     @classmethod
-    def made(cls, engine: Engine, reader: PartReader[Any, Any], files: list[str]) -> Partition:
+    def create(cls, engine: Engine, reader: PartReader[Any, Any], files: list[str]) -> Partition:
         """Divide the files, and read the user numbers. Raises: InvalidInput: a file cannot be read."""
         if engine.elsewhere:
             files = [os.path.abspath(path) for path in files]
-        parts = list(divided(files, reader.form, max(PART, reader.users // 2)))
-        numbers, several, read = UserSet(reader.users), UserSet(reader.users), dict[int, Read]()
-        for found in engine.run(UserNumbers(reader.afresh()), parts):
-            several.join(numbers.join(found.users))
-            several.mark(found.again)
-            read[found.number] = found.read
-        return cls(files, parts, read, several if several.count else None)
+        parts = list(divide_files(files, reader.form, max(PART, reader.users // 2)))
+        numbers, contested = UserSet(reader.users), UserSet(reader.users)
+        fingerprints = dict[int, ReadFingerprint]()
+        for part in engine.run(UserNumbers(reader.fresh_copy()), parts):
+            contested.merge(numbers.merge(part.users))
+            contested.update(part.repeated)
+            fingerprints[part.number] = part.fingerprint
+        return cls(files, parts, fingerprints, contested if contested.count else None)
 
-    def check(self, number: int, read: Read) -> None:
-        """Raises: InvalidInput: the part is not what it was."""
-        if self.read[number] != read:
-            raise InvalidInput(changed(self.parts[number].stretches[0].name))
+    def check(self, number: int, fingerprint: ReadFingerprint) -> None:
+        """Raise InvalidInput if a part changed since its first reading."""
+        if self.fingerprints[number] != fingerprint:
+            raise InvalidInput(changed_message(self.parts[number].ranges[0].name))
 
-    def check_all(self, read: Read) -> None:
-        """Raises: InvalidInput: all parts together are not what they were."""
-        if sum(self.read.values(), Read()) != read:
-            raise InvalidInput(changed(self.files[0]))
+    def check_all(self, fingerprint: ReadFingerprint) -> None:
+        """Raise InvalidInput if the parts as a whole changed since their first reading."""
+        if sum(self.fingerprints.values(), ReadFingerprint()) != fingerprint:
+            raise InvalidInput(changed_message(self.files[0]))
 
     @property
-    def stretches(self) -> Iterator[Stretch]:
-        """All that is read, in order, a file in one: where its pieces end says which of many lies are looked at."""
-        ends = {where.name: where.stop for part in self.parts for where in part.stretches}
-        return (Stretch(name, 0, stop) for name, stop in ends.items())
+    def ranges(self) -> Iterator[FileRange]:
+        """Ranges of whole files, in order: the ends of pieces decide which of many forgeries are checked."""
+        ends = {file_range.name: file_range.stop for part in self.parts for file_range in part.ranges}
+        return (FileRange(name, 0, stop) for name, stop in ends.items())
 
 
 @final
 class SecondReading(Generic[P, T]):
-    """A second reading of reports: either of the contested numbers, or of all others. Args: reader (of bytes),
-    contested (None: the empty set). Attributes: read (the fingerprint of what was read so far)."""
+    """Second reading of reports, either of the contested numbers (None: none) or of all others.
+
+    Attributes:
+        fingerprint: fingerprint of the reports read so far.
+    """
 
     def __init__(self, reader: PartReader[P, T], contested: UserSet | None) -> None:
-        self._reader, self._contested, self.read = reader, contested, Read()
+        self._reader, self._contested, self.fingerprint = reader, contested, ReadFingerprint()
 
-    def counted(
-        self, some: Iterable[Stretch], by: PartReader[P, T], seen: UserSet | None, contested: bool
+    def accepted(
+        self, sources: Iterable[FileRange], counter: PartReader[P, T], counted_users: UserSet | None, contested: bool
     ) -> Iterator[T]:
-        """What the reports say that count. Args: by (counts them), seen (as for it), contested (whose)."""
-        for piece, origin in self._reader.pieces(some):
-            self.read = self.read.more(piece.users)
-            who = self._among(piece.users) == contested
-            rows = np.flatnonzero(who)
-            yield from by.counted(piece.some(who), _at(origin, rows), seen)
+        """Yield ``counter``'s results of the contested numbers, or of all others."""
+        for piece, origin in self._reader.pieces(sources):
+            self.fingerprint = self.fingerprint.with_users(piece.users)
+            mask = self._is_contested(piece.users) == contested
+            rows = np.flatnonzero(mask)
+            yield from counter.accepted(piece.select(mask), _origin_of(origin, rows), counted_users)
 
-    def _among(self, users: Ids) -> Bools:
-        """Which users (n,) are contested."""
-        found = np.zeros(len(users), bool)
+    def _is_contested(self, users: Ids) -> Bools:
+        """Return which users (n,) are contested."""
+        mask = np.zeros(len(users), bool)
         if self._contested is not None:
             within = users < self._reader.users
-            found[within] = self._contested.has(users[within])
-        return found
+            mask[within] = self._contested.has(users[within])
+        return mask
 
 
 @final
 @attrs.frozen
 class Uncontested(Generic[T]):
-    """Reads the reports of parts whose numbers stand nowhere else. Args: reader, contested, kept (what is made of a
-    part, given its number and what its reports say)."""
+    """Task that reads the uncontested reports of parts, and applies ``reduce`` to a part's number and results."""
 
     reader: PartReader[Any, Any]
     contested: UserSet | None
-    kept: Callable[[int, Iterator[Any]], T]
+    reduce: Callable[[int, Iterator[Any]], T]
 
-    def __call__(self, part: ReportPart) -> tuple[int, T, Intake, Read]:
-        """The part's number, what was made of it, what was accepted and refused, and what was read."""
+    def __call__(self, part: ReportPart) -> tuple[int, T, Intake, ReadFingerprint]:
+        """Return the part's number, its reduced result, its counts and its fingerprint."""
         keep_memory()
-        reader = self.reader.afresh()
+        reader = self.reader.fresh_copy()
         reading = SecondReading(reader, self.contested)
-        found = self.kept(part.number, reading.counted(part.stretches, reader, None, contested=False))
-        return part.number, found, reader.intake, reading.read
+        result = self.reduce(part.number, reading.accepted(part.ranges, reader, None, contested=False))
+        return part.number, result, reader.intake, reading.fingerprint
 
 
-def counted_apart(
+def read_in_parts(
     engine: Engine,
     reader: PartReader[Any, Any],
     files: list[str],
-    kept: Callable[[int, Iterator[Any]], T],
-    told: Callable[[int], None],
+    reduce: Callable[[int, Iterator[Any]], T],
+    progress: Callable[[int], None],
 ) -> Iterator[T]:
-    """Yield what is made of each part, and at last of the contested numbers, in this process. The reader's intake says
-    what was refused. Args: kept (as for ``Uncontested``; it reads all that it is given), told (called with the number
-    of reports just read). Raises: InvalidInput: a file changes while it is read, or a part fails."""
-    plan = Partition.made(engine, reader, files)
-    for number, found, intake, read in engine.run(Uncontested(reader.afresh(), plan.contested, kept), plan.parts):
-        plan.check(number, read)
+    """Yield a result per part, and at last one of the contested numbers, which this process reads.
+
+    The reader's intake holds the counts.
+
+    Args:
+        engine: engine of the tasks.
+        reader: reader of the reports.
+        files: paths.
+        reduce: function of a part's number and its results, all of which it must consume.
+        progress: called with the number of reports just read.
+
+    Raises:
+        InvalidInput: a file changes while it is read, or a part fails.
+    """
+    plan = Partition.create(engine, reader, files)
+    task = Uncontested(reader.fresh_copy(), plan.contested, reduce)
+    for number, result, intake, fingerprint in engine.run(task, plan.parts):
+        plan.check(number, fingerprint)
         reader.intake.add(intake, plan.files)
-        told(read.reports)
-        yield found
+        progress(fingerprint.reports)
+        yield result
     if plan.contested is not None:
-        reading = SecondReading(reader.afresh(), plan.contested)
-        yield kept(len(plan.parts), reading.counted(plan.stretches, reader, UserSet(reader.users), contested=True))
-        plan.check_all(reading.read)
+        reading = SecondReading(reader.fresh_copy(), plan.contested)
+        yield reduce(len(plan.parts), reading.accepted(plan.ranges, reader, UserSet(reader.users), contested=True))
+        plan.check_all(reading.fingerprint)
 
 
-def _at(origin: Origin, rows: Ints) -> Origin:
-    """Where the entries at these positions are from."""
+def _origin_of(origin: Origin, rows: Ints) -> Origin:
+    """Return the origin of the entries at these positions."""
     return origin if isinstance(origin, str) else lambda row: origin(int(rows[row]))
 
 
-def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[ReportPart]:
-    """Parts of about ``most`` bytes: several small files, or a stretch of a large one."""
-    held, size, number = list[Stretch](), 0, 0
+def divide_files(files: Iterable[str], form: BatchForm, part_size: int) -> Iterator[ReportPart]:
+    """Yield parts of about ``part_size`` bytes: several small files, or a range of a large one."""
+    ranges, size, number = list[FileRange](), 0, 0
     for path in files:
-        for stretch in _stretches(path, form, most):
-            held.append(stretch)
-            size += stretch.size
-            if size >= most:
-                yield ReportPart(number, tuple(held))
-                held, size, number = [], 0, number + 1
-    if held:
-        yield ReportPart(number, tuple(held))
+        for file_range in _file_ranges(path, form, part_size):
+            ranges.append(file_range)
+            size += file_range.size
+            if size >= part_size:
+                yield ReportPart(number, tuple(ranges))
+                ranges, size, number = [], 0, number + 1
+    if ranges:
+        yield ReportPart(number, tuple(ranges))
 
 
-def _stretches(path: str, form: BatchForm, most: int) -> Iterator[Stretch]:
-    whole = Stretch.whole(path)
-    if whole.size <= most:
-        yield whole
+def _file_ranges(path: str, form: BatchForm, size: int) -> Iterator[FileRange]:
+    file_range = FileRange.of_file(path)
+    if file_range.size <= size:
+        yield file_range
         return
-    with whole.opened() as file:
-        for start, stop in stretches(file, form, whole.size, most):
-            yield Stretch(path, start, stop)
+    with file_range.opened() as file:
+        for start, stop in batch_ranges(file, form, file_range.size, size):
+            yield FileRange(path, start, stop)

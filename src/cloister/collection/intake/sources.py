@@ -1,4 +1,4 @@
-"""Where reports are read from: files, which may change while they are read, open streams, and bytes in memory."""
+"""Sources of reports: files, which may change while they are read, open streams, and bytes in memory."""
 
 from __future__ import annotations
 
@@ -17,37 +17,40 @@ from cloister.core.errors import InvalidInput, cause
 
 Path: TypeAlias = str | os.PathLike[str]
 EXTENSIONS = (".reports", ".messages")
-"""Of what people send, and of what a shuffler releases."""
+"""Extensions of files of users' reports, and of a shuffler's releases."""
 
 
-def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
-    """Find files. Returns: their paths sorted by file name, each once, and the number of other files in the folders.
+def find_files(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
+    """Find files in folders (those with ``EXTENSIONS``, without unfinished ones: hidden or *.tmp), by name or pattern.
 
-    Args: paths (files, patterns, or folders: their files with these ``EXTENSIONS``, without hidden ones and *.tmp,
-        which are unfinished). A file that has several names, by links of either kind, is one.
-    Raises: InvalidInput: there is no file, or a named one cannot be opened.
+    Returns:
+        The paths sorted by file name, each file once even if links give it several names, and the number of other
+        files in the folders.
+
+    Raises:
+        InvalidInput: there is no file, or a named one cannot be opened.
     """
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found, others = list[str](), 0
-    for path in [os.fspath(one) for one in given]:
+    listed_paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files, other_files = list[str](), 0
+    for path in [os.fspath(path) for path in listed_paths]:
         if os.path.isdir(path):
             inside = [os.path.join(path, name) for name in os.listdir(path) if _finished(name)]
-            mine = [one for one in inside if one.lower().endswith(EXTENSIONS) and os.path.isfile(one)]
-            found, others = found + mine, others + len(inside) - len(mine)
+            matches = [name for name in inside if name.lower().endswith(EXTENSIONS) and os.path.isfile(name)]
+            files, other_files = files + matches, other_files + len(inside) - len(matches)
         elif os.path.exists(path) or not glob.has_magic(path):
-            found.append(path)
+            files.append(path)
         else:
-            found += [one for one in glob.glob(path, recursive=True) if _finished(os.path.basename(one))]
-    if not found:
-        raise InvalidInput(f"there are no files of reports ({' or '.join(EXTENSIONS)}) in {_few(given)}")
-    for path in found:
+            files += [name for name in glob.glob(path, recursive=True) if _finished(os.path.basename(name))]
+    if not files:
+        raise InvalidInput(f"there are no files of reports ({' or '.join(EXTENSIONS)}) in {_few(listed_paths)}")
+    for path in files:
         _openable(path)
-    once = {_number(path): path for path in sorted(found, reverse=True)}
-    return sorted(once.values(), key=lambda path: (os.path.basename(path), path)), others
+    unique = {_inode(path): path for path in sorted(files, reverse=True)}
+    return sorted(unique.values(), key=lambda path: (os.path.basename(path), path)), other_files
 
 
-def _number(path: str) -> Hashable:
-    """Return what all names of a file have in common: hard links too, whose reports would count twice."""
+def _inode(path: str) -> Hashable:
+    """Return a key that all names of a file share: reports under two hard links would count twice."""
     facts = os.stat(path)
     return (facts.st_dev, facts.st_ino) if facts.st_ino else os.path.realpath(path)
 
@@ -57,33 +60,32 @@ def _finished(name: str) -> bool:
 
 
 def _openable(path: str) -> None:
-    """Raises: InvalidInput: the file is missing or not ours to read, which is no fault of any report."""
+    """Raise InvalidInput if a file cannot be opened, which is no fault of any report."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        raise InvalidInput(f"'{path}' is no file: give - and send the reports to this program's standard input")
+        raise InvalidInput(f"'{path}' is not a regular file: give - and send the reports to standard input")
     try:
         with open(path, "rb"):
             pass
     except IsADirectoryError:
-        raise InvalidInput(f"'{path}' is a folder: give it by itself, or a pattern of its files") from None
+        raise InvalidInput(f"'{path}' is a folder: give it alone, or a pattern of its files") from None
     except OSError as error:
         raise InvalidInput(f"'{path}' cannot be opened: {cause(error)}") from None
 
 
 def identity(path: str) -> tuple[int, int, int]:
-    """Size, time of the last change and number of a file, which another one does not have. Raises: InvalidInput: it is
-    gone."""
+    """Return size, modification time and inode of a file. Raises: InvalidInput: it is gone."""
     try:
         facts = os.stat(path)
     except OSError:
-        raise InvalidInput(changed(path)) from None
+        raise InvalidInput(changed_message(path)) from None
     return facts.st_size, facts.st_mtime_ns, facts.st_ino
 
 
-def changed(path: str) -> str:
-    """What to say of a file that is not what it was."""
+def changed_message(path: str) -> str:
+    """Return the message for a file that changed."""
     return (
-        f"'{path}' changed while it was read: nothing was counted. Leave files alone while they are decoded, and start "
-        f"again"
+        f"'{path}' changed while it was read: nothing was counted. Do not change files while they are decoded, and "
+        f"start again"
     )
 
 
@@ -91,54 +93,53 @@ def _few(paths: Sequence[Path]) -> str:
     return ", ".join(f"'{os.fspath(p)}'" for p in paths[:3]) + (", ..." if len(paths) > 3 else "")
 
 
-Given: TypeAlias = Path | Bytes | BinaryIO | Iterable[Path | Bytes | BinaryIO]
-"""Folders, files or patterns; bytes; binary files that are open; or any number of these, paths first."""
+ReportInput: TypeAlias = Path | Bytes | BinaryIO | Iterable[Path | Bytes | BinaryIO]
+"""Folders, files or patterns; bytes; open binary files; or any number of these, paths first."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Stream:
-    """An open file of reports. Args: name (for messages), file, whole (whether more cannot follow: what is cut
-    short at its end is damaged)."""
+    """Open file of reports; if it is ``complete``, nothing can follow, and an incomplete end is damage."""
 
     name: str
     file: BinaryIO
-    whole: bool = False
+    complete: bool = False
     size, start = None, 0
 
     def opened(self) -> AbstractContextManager[BinaryIO]:
-        """The file, which is left open."""
+        """Return the file; it stays open."""
         return nullcontext(self.file)
 
 
 @final
 @attrs.frozen
-class Stretch:
-    """A part of a file of reports. Args: name (path), start, stop (bytes)."""
+class FileRange:
+    """Range of a file of reports: its path, start and stop, in bytes."""
 
     name: str
     start: int
     stop: int
 
     @classmethod
-    def whole(cls, path: str) -> Stretch:
-        """All that a file holds now. Raises: InvalidInput: it is gone."""
+    def of_file(cls, path: str) -> FileRange:
+        """Return the range of a whole file, as it is now. Raises: InvalidInput: it is gone."""
         return cls(path, 0, identity(path)[0])
 
     @property
     def size(self) -> int:
-        """Bytes to read."""
+        """Number of bytes to read."""
         return self.stop - self.start
 
     def opened(self) -> AbstractContextManager[BinaryIO]:
-        """The file, from its start on. Raises: InvalidInput: it is gone, or shorter than it was."""
+        """Open the file at the start of the range. Raises: InvalidInput: it is gone, or shorter than it was."""
         try:
             file = open(self.name, "rb")  # noqa: SIM115
         except OSError:
-            raise InvalidInput(changed(self.name)) from None
+            raise InvalidInput(changed_message(self.name)) from None
         if os.fstat(file.fileno()).st_size < self.stop:
             file.close()
-            raise InvalidInput(changed(self.name))
+            raise InvalidInput(changed_message(self.name))
         file.seek(self.start)
         return file
 
@@ -146,43 +147,46 @@ class Stretch:
 @final
 @attrs.frozen(eq=False)
 class Sources:
-    """Everything that reports are read from.
+    """All sources of reports.
 
-    Args: files (paths in the order of their names), others (files in the folders of another kind), streams (read once,
-    after the files, as they come), only_files (whether there are no streams).
+    Args:
+        files: paths in the order of their names.
+        other_files: number of other files in the folders.
+        streams: streams, read once, after the files.
+        only_files: whether there are no streams.
     """
 
     files: list[str]
-    others: int
+    other_files: int
     streams: Iterator[Stream]
     only_files: bool
 
-    def opened(self) -> Iterator[Stretch | Stream]:
-        """All of them, in order; a file as it is when its turn comes."""
-        yield from map(Stretch.whole, self.files)
+    def opened(self) -> Iterator[FileRange | Stream]:
+        """Yield all sources in order; a file as it is when its turn comes."""
+        yield from map(FileRange.of_file, self.files)
         yield from self.streams
 
     @classmethod
-    def of(cls, given: Given) -> Sources:
-        """Raises: InvalidInput: there are none, or a file cannot be opened."""
-        left = iter([given] if _one(given) else given)  # type: ignore[arg-type]
-        paths, first = list[Path](), list[Any]()
-        for item in left:
+    def of(cls, sources: ReportInput) -> Sources:
+        """Find and open sources. Raises: InvalidInput: there are none, or a file cannot be opened."""
+        items = iter([sources] if _is_single(sources) else sources)  # type: ignore[arg-type]
+        paths, streams = list[Path](), list[Any]()
+        for item in items:
             if not isinstance(item, (str, os.PathLike)):
-                first.append(item)
+                streams.append(item)
                 break
             paths.append(item)
-        files, others = ([], 0) if first and not paths else listed(paths)
-        return cls(files, others, (_stream(item) for item in chain(first, left)), not first)
+        files, other_files = ([], 0) if streams and not paths else find_files(paths)
+        return cls(files, other_files, (_stream(item) for item in chain(streams, items)), not streams)
 
 
-def _one(given: Given) -> bool:
-    return isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview)) or hasattr(given, "read")
+def _is_single(sources: ReportInput) -> bool:
+    return isinstance(sources, (str, os.PathLike, bytes, bytearray, memoryview)) or hasattr(sources, "read")
 
 
 def _stream(item: Any) -> Stream:
     if isinstance(item, (bytes, bytearray, memoryview)):
-        return Stream("bytes", io.BytesIO(item), whole=True)
+        return Stream("bytes", io.BytesIO(item), complete=True)
     if isinstance(item, io.TextIOBase) or not hasattr(item, "read"):
-        raise InvalidInput(f"reports are bytes, binary files or, first of all, paths: not a {type(item).__name__}")
+        raise InvalidInput(f"reports are paths, then bytes or open binary files: not a {type(item).__name__}")
     return Stream(str(getattr(item, "name", "stream")), item)

@@ -1,8 +1,8 @@
-"""Reports and messages as a table, for people to look at: a Parquet file, which nothing reads as reports.
+"""Table of reports or messages for inspection: a Parquet file, which is never read as reports.
 
-The first column is ``user``, of messages on their way to a shuffler ``sender``; messages have a column ``question``
-(from 0). For question j and each column c of its reports, ``qj.c`` holds the answer, and is null in rows that do not
-answer question j.
+The first column is ``user``, or ``sender`` for messages on their way to a shuffler; messages have a column ``question``
+(from 0). For question j and each column c of its reports, "qj.c" holds the answer, or null in rows that do not answer
+question j.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
+from cloister.collection.intake.sources import FileRange, ReportInput, Sources, Stream
 from cloister.collection.intake.validator import MESSAGES, REPORTS, Intake, ReportValidator
-from cloister.collection.plan.canonical_json import appearing, writing
+from cloister.collection.plan.durable_files import atomic_file, writing
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.wire.answers import Column, Packed, layout_of
 from cloister.collection.wire.messages import RELEASED, Messages, ReleaseForm, Unusable, from_answers, messages_of
@@ -29,64 +29,68 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE = 2**17
-"""Reports that become rows at once."""
+"""Reports converted at once."""
 
 
 @final
 @attrs.frozen
-class Tabled:
-    """What became a table. Args: round (from 1), rows, intake (of what could not)."""
+class ReportTable:
+    """Outcome of ``write_table``: the round (from 1), the number of rows, and the counts of refused input."""
 
     round: int
     rows: int
     intake: Intake
 
 
-def tabled(
+def write_table(
     transcript: Transcript,
-    given: Given,
+    reports: ReportInput,
     target: Path,
     number: int | None = None,
     progress: Callable[[int], None] = lambda n: None,
-) -> Tabled:
-    """Write reports, or a shuffler's messages, as they stand, with what no encoder sends among them.
+) -> ReportTable:
+    """Write reports, or a shuffler's messages, as they are, including impossible ones, to a Parquet file.
+
+    Of a damaged file, the rows before the damage are written.
 
     Args:
-        transcript: of the plan that they answer.
-        given: files, folders or streams, as for ``decode``.
-        target: a Parquet file, replaced once it is whole; readable by its owner only.
-        number: of the round, from 1; default: the open one, of a finished plan the last.
+        transcript: transcript of the plan that they answer.
+        reports: files, folders or streams, as for ``decode``.
+        target: Parquet file, replaced once complete; readable by its owner only.
+        number: number of the round, from 1; default: the open one, of a finished plan the last.
+        progress: called with the number of rows just written.
 
-    Of a file that is damaged, what stands before is there. Raises: InvalidInput: no such round, or files; or a target
-    that is no Parquet file, or one of them. MissingExtra: pyarrow is not installed.
+    Raises:
+        InvalidInput: no such round or files, or the target is no Parquet file, or one of the inputs.
+        MissingExtra: pyarrow is not installed.
     """
     last = min(transcript.index + 1, transcript.plan.length)
     chosen = last if number is None else number
     if not 1 <= chosen <= last:
-        raise InvalidInput(f"round {chosen} is not one that was opened: choose 1 to {last}")
+        raise InvalidInput(f"round {chosen} was never opened: choose 1 to {last}")
     at = attrs.evolve(transcript, closed=transcript.closed[: chosen - 1])
     table = _Table(at.round(), at.head, at.heads[:-1])
     pa, rows = _pyarrow(), 0
-    sources = Sources.of(given)
+    sources = Sources.of(reports)
     if target.suffix != ".parquet" or any(target.exists() and target.samefile(path) for path in sources.files):
-        raise InvalidInput(f"the table would be {target}: give a Parquet file of its own, such as reports.parquet")
-    intake = Intake(table.kind, False, len(sources.files), sources.others)
+        raise InvalidInput(f"{target} cannot be the table: give another Parquet file, such as reports.parquet")
+    intake = Intake(table.kind, False, len(sources.files), sources.other_files)
     with (
         writing(target),
-        appearing(target, owners=True) as file,
+        atomic_file(target, private=True) as file,
         pa.parquet.ParquetWriter(file, table.schema, compression="zstd") as out,
     ):
         for batch in table.batches(sources, intake):
             out.write_batch(batch)
             rows += batch.num_rows
             progress(batch.num_rows)
-    return Tabled(chosen, rows, intake)
+    return ReportTable(chosen, rows, intake)
 
 
 @final
 @attrs.frozen
 class _Table:
-    """The table of a round. Args: round, head (its name), earlier (names of the rounds before)."""
+    """Table of a round: the round, its name, and the names of the rounds before."""
 
     round: Round[Any]
     head: str
@@ -94,15 +98,16 @@ class _Table:
 
     @property
     def kind(self) -> Any:
-        """What is read."""
+        """Kind of input."""
         return MESSAGES if self.round.trust is Shuffled else REPORTS
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns; ``sender`` is null in messages that a shuffler released."""
+        """Names and types of the columns; ``sender`` is null in released messages."""
         pa = _pyarrow()
-        who = [("sender", pa.uint64()), ("question", pa.uint16())] if self.round.trust is Shuffled else []
-        return pa.schema([*(who or [("user", pa.uint64())]), *((name, _type(c)) for name, c in self._columns())])
+        shuffled = [("sender", pa.uint64()), ("question", pa.uint16())]
+        first = shuffled if self.round.trust is Shuffled else [("user", pa.uint64())]
+        return pa.schema([*first, *((name, _type(c)) for name, c in self._columns())])
 
     def _columns(self) -> Iterator[tuple[str, Column]]:
         for j, body in enumerate(layout_of(self.round).bodies):
@@ -110,22 +115,22 @@ class _Table:
                 yield f"q{j}.{column.name}", column
 
     def batches(self, sources: Sources, intake: Intake) -> Iterator[pa.RecordBatch]:
-        """All rows, a bounded number at a time. What holds none is counted."""
+        """Yield all rows, a bounded number at a time, and count refused input."""
         validator = ReportValidator(intake, self.round, self.head, self.earlier)
-        for where in sources.opened():
-            if self._is_released(where):
-                yield from self._released(where.name, intake)
+        for source in sources.opened():
+            if self._is_released(source):
+                yield from self._released(source.name, intake)
                 continue
-            for found in validator.parsed(where):
-                for start in range(0, len(found.users), PIECE):
-                    some = slice(start, start + PIECE)
-                    yield self._sent(found.users[some], found.answers[some])
+            for parsed in validator.parse(source):
+                for start in range(0, len(parsed.users), PIECE):
+                    piece = slice(start, start + PIECE)
+                    yield self._sent(parsed.users[piece], parsed.answers[piece])
 
-    def _is_released(self, where: Stretch | Stream) -> bool:
-        """Whether a file is one that a shuffler released."""
-        if self.round.trust is not Shuffled or isinstance(where, Stream):
+    def _is_released(self, source: FileRange | Stream) -> bool:
+        """Return True for a file released by a shuffler."""
+        if self.round.trust is not Shuffled or isinstance(source, Stream):
             return False
-        with where.opened() as file:
+        with source.opened() as file:
             return file.read(1) == bytes([RELEASED])
 
     def _released(self, path: str, intake: Intake) -> Iterator[pa.RecordBatch]:
@@ -142,10 +147,10 @@ class _Table:
         parts = [(rows, bodies) for _, rows, bodies in layout_of(self.round).parts(users, answers)]
         return self._batch({"user": users}, [(np.arange(len(users))[rows], bodies) for rows, bodies in parts])
 
-    def _messages(self, some: Messages) -> pa.RecordBatch:
-        rows = [np.flatnonzero(some.questions == j) for j in range(len(self.round.parts))]
-        first = {"sender": some.senders, "question": some.questions}
-        return self._batch(first, [(mine, some.bodies[mine]) for mine in rows], len(some))
+    def _messages(self, messages: Messages) -> pa.RecordBatch:
+        rows = [np.flatnonzero(messages.questions == j) for j in range(len(self.round.parts))]
+        first = {"sender": messages.senders, "question": messages.questions}
+        return self._batch(first, [(positions, messages.bodies[positions]) for positions in rows], len(messages))
 
     def _batch(self, first: Any, parts: list[tuple[Ints, Packed]], count: int | None = None) -> pa.RecordBatch:
         pa, schema = _pyarrow(), self.schema
@@ -156,8 +161,8 @@ class _Table:
         ]
         for body, (rows, bodies) in zip(layout_of(self.round).bodies, parts, strict=True):
             kind = body.kind.body
-            said = kind.unpacked(bodies[:, : kind.bytes])
-            arrays += [_spread(said[column.name], rows, size, column) for column in kind.columns]
+            columns = kind.unpack(bodies[:, : kind.bytes])
+            arrays += [_spread(columns[column.name], rows, size, column) for column in kind.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -168,7 +173,7 @@ def _type(column: Column) -> Any:
 
 
 def _spread(values: AnyArray, rows: Ints, size: int, column: Column) -> Any:
-    """An Arrow array (size,): values at these rows, null elsewhere."""
+    """Return an Arrow array (size,) with values at these rows, and null elsewhere."""
     pa = _pyarrow()
     places = np.full(size, -1)
     places[rows] = np.arange(len(rows))

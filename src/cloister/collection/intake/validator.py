@@ -1,7 +1,7 @@
-"""The intake of untrusted reports: the laws shared by users' reports, users' messages and shuffled messages.
+"""Intake of untrusted reports: the rules shared by users' reports, users' messages and shuffled messages.
 
-* Every batch counts that is whole, to the first bytes that are none of this round; what is cut short at the end of a
-  file or stream is left alone, since it may still be written.
+* Every complete batch counts, up to the first bytes that are none of this round; an incomplete end of a file or stream
+  is ignored, since it may still be written.
 * Refusals are counted per reason, with the first file that caused each. A strict intake fails at the first.
 * Invalid rows do not stop valid ones: a refused batch is divided until each invalid row is alone.
 * A user number counts once, for its first possible entry; files are read in the order of their names. A refused entry
@@ -19,8 +19,8 @@ from typing import Any, Self, TypeAlias, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sources import Given, Sources, Stream, Stretch, changed
-from cloister.collection.wire.batches import STAMP, BatchForm, Parsed, form_of, parsed
+from cloister.collection.intake.sources import FileRange, ReportInput, Sources, Stream, changed_message
+from cloister.collection.wire.batches import STAMP, BatchForm, Parsed, form_of, parse_file
 from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput, Refused
@@ -32,7 +32,13 @@ from cloister.rows.workers.engine import Engine, Serial
 @final
 @attrs.frozen
 class InputKind:
-    """A kind of input. Args: name, reasons (what each refuses), errors (ends of the error texts of a strict intake)."""
+    """Kind of input.
+
+    Args:
+        name: reports or messages.
+        reasons: what each reason refuses.
+        errors: ends of the messages of a strict intake, per reason.
+    """
 
     name: str
     reasons: Mapping[str, str]
@@ -40,15 +46,18 @@ class InputKind:
 
 
 def _errors(reasons: Mapping[str, str]) -> dict[str, str]:
-    return {r: f" is one of the {what}" if what.startswith("files") else f" has {what}" for r, what in reasons.items()}
+    return {
+        r: f" is one of the {description}" if description.startswith("files") else f" has {description}"
+        for r, description in reasons.items()
+    }
 
 
 _REPORTS = {
     "another plan": "files or batches of reports that answer another plan",
-    "no reports": "files that hold no reports of this form",
+    "no reports": "files without reports of this form",
     "damaged": "files or batches that are damaged or cut short",
     "out of range": "reports of user numbers that the plan does not have",
-    "not as asked": "reports that answer what their user is not asked, or leave out what she is asked",
+    "not as asked": "reports that answer a question their user is not asked, or omit one she is asked",
     "impossible": "reports with an answer that no encoder of this plan sends",
     "duplicate": "reports of users who have reported already",
 }
@@ -58,42 +67,45 @@ _SHUFFLED = {
 }
 _MESSAGES = {
     "another plan": "files or batches that answer another plan",
-    "no messages": "files that hold no messages of this form",
+    "no messages": "files without messages of this form",
     "damaged": "files or batches that are damaged or cut short",
     "out of range": "people whose numbers the plan does not have",
-    "not as asked": "people who sent too few messages, too many, or such as answer no question",
+    "not as asked": "people who sent too few messages, too many, or some that answer no question",
     "impossible": "people with a message that no encoder of this plan sends",
     "duplicate": "people who have sent messages already",
 }
 REPORTS = InputKind("reports", _REPORTS, _errors(_REPORTS))
 SHUFFLED = InputKind("messages", _REPORTS, _errors(_SHUFFLED))
-MESSAGES = InputKind("messages", _MESSAGES, {reason: f": refused {what}" for reason, what in _MESSAGES.items()})
+MESSAGES = InputKind(
+    "messages", _MESSAGES, {reason: f": refused {description}" for reason, description in _MESSAGES.items()}
+)
 """Reports of users; messages released by a shuffler; messages of users on their way to the shuffler."""
 
 
 @final
 @attrs.define
 class Intake:
-    """How much of an input was accepted and refused. All of it is public: reports are, messages have no sender here.
+    """Counts of accepted and refused input. They are public: so are reports, and messages have no sender here.
 
     Args:
-        kind: what was sent.
+        kind: kind of input.
         strict: raise at the first refusal.
         files: number of files read.
-        others: files in the folders with another extension; skipped.
-        earlier: files of reports of closed rounds; skipped, and not in ``files``.
+        other_files: number of files with another extension in the folders; skipped.
+        earlier: number of files of closed rounds; skipped, and not in ``files``.
+        unfinished: number of bytes at the ends of files that are no complete batch.
         accepted: number of users who count.
         questions: accepted reports or messages per question.
         refused: number of files, reports, messages or users refused, per reason.
-        first: the first file with each reason.
-        doubts: shares that chance does not explain (``collection.server.laws``), accepted all the same.
-        withstands: the share of lies that answers were read for (``collection.server.robust``); None: as they are.
+        first: first file with each reason.
+        doubts: deviations beyond chance that were accepted all the same (``server.laws``, ``server.shares``).
+        withstands: share of malicious reports that decoding assumed (``server.robust``); None: none.
     """
 
     kind: InputKind
     strict: bool = False
     files: int = 0
-    others: int = 0
+    other_files: int = 0
     earlier: int = 0
     unfinished: int = 0
     accepted: int = 0
@@ -111,8 +123,10 @@ class Intake:
             raise Refused(f"'{path}'{self.kind.errors[reason]}")
 
     def add(self, other: Intake, files: Sequence[str]) -> None:
-        """Add what was read elsewhere. Args: files (all that are read, in order, for the first with each reason).
-        Raises: Refused: something was refused there, and the intake is strict."""
+        """Add another worker's counts; ``files`` are all files in order, for the first with each reason.
+
+        Raises: Refused: the worker refused something, and the intake is strict.
+        """
         self.files, self.accepted = self.files + other.files, self.accepted + other.accepted
         self.earlier, self.unfinished = self.earlier + other.earlier, self.unfinished + other.unfinished
         self.questions = [a + b for a, b in zip(self.questions, other.questions, strict=True)]
@@ -129,7 +143,7 @@ class Intake:
         return {reason: self.refused[reason] for reason in self.kind.reasons}
 
     def as_dict(self, planned: int) -> dict[str, Any]:
-        """Plain data. Args: planned (number of users in the plan)."""
+        """Return plain data; ``planned`` is the plan's number of users."""
         return {
             "accepted": self.accepted,
             "share of the planned users": self.accepted / planned,
@@ -141,132 +155,143 @@ class Intake:
         }
 
     def lines(self) -> list[str]:
-        """For people: a line for each reason, kind of skipped file and doubt."""
-        words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
-        found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
-        found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
+        """Return lines for people: one per reason, kind of skipped file and doubt."""
+        reasons, skipped = self.kind.reasons, {"of another kind": self.other_files, "of closed rounds": self.earlier}
+        text = [f"refused {n:,} {reasons[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
+        text += [f"skipped {count:,} files {kind}" for kind, count in skipped.items() if count]
         if self.unfinished:
-            found.append(f"left alone {self.unfinished:,} bytes at the ends of files: no whole batch, or not yet")
+            text.append(f"skipped {self.unfinished:,} bytes at the ends of files: no complete batch (yet)")
         if self.withstands is not None:
-            found.append(f"read as if {self.withstands:.3g} of the reports lied: what these can invent is left out")
-        return found + [f"WARNING: {doubt}" for doubt in self.doubts]
+            text.append(f"assumed {self.withstands:.3g} of the reports malicious, and left out what they can fabricate")
+        return text + [f"WARNING: {doubt}" for doubt in self.doubts]
 
 
 T = TypeVar("T")
 Origin: TypeAlias = str | Callable[[int], str]
-"""The file that all rows came from, or a function from a row to its file."""
+"""File that all rows came from, or a function from a row to its file."""
 
 SPLIT = 4
-"""Parts that a refused batch is divided into. More: fewer checks if most rows are invalid, more sums if few are."""
+"""Parts that a refused batch is divided into; more save checks if most rows are invalid, and cost sums if few are."""
 
 TRIES = 64
-"""Most invalid entries per user number that are checked one by one in a batch: the cap keeps a flood of forgeries
-linear in cost. An attacker who can send that many before the user could as well send one that counts."""
+"""Maximum number of invalid entries per user number that are checked one by one in a batch.
+
+It keeps the cost of a flood of forgeries linear. An attacker who sends that many before the user could as well send one
+that counts.
+"""
 
 
 class ReportValidator:
-    """What counts, and what is refused. Args: intake (counts it), round, head (its name), earlier (names of the earlier
-    rounds)."""
+    """Validator of the reports of one round.
+
+    Args:
+        intake: counts of accepted and refused input.
+        round: the round.
+        head: the round's name.
+        earlier: names of the earlier rounds.
+    """
 
     def __init__(self, intake: Intake, round: Round[Any], head: str, earlier: Collection[str] = ()) -> None:
         self.intake, self.round, self.head, self.earlier = intake, round, head, frozenset(earlier)
         self._stamps = {name[: 2 * STAMP] for name in earlier}
 
-    def afresh(self) -> Self:
-        """A sieve of the same round that has counted nothing yet, and refuses without failing."""
-        again = copy(self)
-        again.intake = Intake(self.intake.kind, questions=[0] * len(self.intake.questions))
-        return again
+    def fresh_copy(self) -> Self:
+        """Return a validator of the same round with empty counts, which is not strict."""
+        fresh = copy(self)
+        fresh.intake = Intake(self.intake.kind, questions=[0] * len(self.intake.questions))
+        return fresh
 
     @property
     def form(self) -> BatchForm:
-        """The form of the round's reports as bytes."""
+        """Binary form of the round's reports."""
         return form_of(self.head, self.round)
 
-    def parsed(self, where: Stretch | Stream) -> Iterator[Parsed]:
-        """Reports as bytes, a bounded number at a time."""
-        last, told = None, 0
-        with where.opened() as file:
-            for last in parsed(file, self.form, where.size, where.start > 0):
+    def parse(self, source: FileRange | Stream) -> Iterator[Parsed]:
+        """Yield the reports of a source, a bounded number at a time."""
+        last, count = None, 0
+        with source.opened() as file:
+            for last in parse_file(file, self.form, source.size, source.start > 0):
                 if last.damaged:
-                    self.intake.refuse("damaged", last.damaged, where.name)
-                told += len(last.users)
+                    self.intake.refuse("damaged", last.damaged, source.name)
+                count += len(last.users)
                 yield last
-            short = isinstance(where, Stretch) and file.tell() < where.stop and (last is None or last.wrong is None)
+            short = isinstance(source, FileRange) and file.tell() < source.stop and (last is None or last.error is None)
         if short:
-            raise InvalidInput(changed(where.name))
+            raise InvalidInput(changed_message(source.name))
         if last is not None:
-            self._ended(where, last, told)
+            self._count_end(source, last, count)
 
-    def _ended(self, where: Stretch | Stream, last: Parsed, told: int) -> None:
-        """Count what stands at the end of some bytes. Args: last (that was read), told (how many reports were)."""
+    def _count_end(self, source: FileRange | Stream, last: Parsed, count: int) -> None:
+        """Count what the end of a source holds, after its last piece and ``count`` reports."""
         if last.stamp in self._stamps:
             self.intake.earlier += 1
-            self.intake.files -= isinstance(where, Stretch) and where.start == told == 0
-        elif last.wrong is not None or (isinstance(where, Stream) and where.whole and last.left):
-            reason = last.wrong or "damaged"
-            self.intake.refuse(reason if reason in self.intake.kind.reasons else "no messages", 1, where.name)
+            self.intake.files -= isinstance(source, FileRange) and source.start == count == 0
+        elif last.error is not None or (isinstance(source, Stream) and source.complete and last.unread):
+            reason = last.error or "damaged"
+            self.intake.refuse(reason if reason in self.intake.kind.reasons else "no messages", 1, source.name)
         else:
-            self.intake.unfinished += last.left
+            self.intake.unfinished += last.unread
 
-    def kept(self, rows: Ints, good: Bools, reason: str, origin: Origin) -> Ints:
-        """The good rows (n,); the others are counted as refused."""
+    def filter_rows(self, rows: Ints, good: Bools, reason: str, origin: Origin) -> Ints:
+        """Return the good rows (n,), and count the others as refused."""
         if not good.all():
             path = origin if isinstance(origin, str) else origin(int(rows[~good][0]))
             self.intake.refuse(reason, int((~good).sum()), path)
         return rows[good]
 
-    def once(
+    def first_per_user(
         self,
-        seen: UserSet | None,
+        counted_users: UserSet | None,
         users: Ids,
-        left: Ints,
+        pending: Ints,
         possible: Callable[[Ints], Iterable[tuple[Ints, T]]],
         origin: Origin,
     ) -> Iterator[T]:
-        """Yield what the possible ones among the remaining rows say, each user number once.
+        """Yield results for the first possible row of each user number.
 
         Args:
-            seen: user numbers that count already; a number is added before further rows are checked. None: no number
-                of these rows stands anywhere else.
+            counted_users: user numbers that count already; a number is added before further rows are checked. None: no
+                number of these rows occurs anywhere else.
             users: (n,) user number of every row.
-            left: the remaining rows.
-            possible: given rows of different users, yields those that an encoder could have sent, with what they say,
-                and refuses the others.
+            pending: rows to check.
+            possible: function from rows of different users to those that an encoder could have sent, with a result;
+                it refuses the others.
+            origin: file of each row.
         """
-        if seen is None:
-            for rows, found in possible(left) if len(left) else ():
+        if counted_users is None:
+            for rows, result in possible(pending) if len(pending) else ():
                 self.intake.accepted += len(rows)
-                yield found
+                yield result
             return
         for _ in range(TRIES):
-            if not len(left):
+            if not len(pending):
                 break
-            left = self.kept(left, ~seen.has(users[left]), "duplicate", origin)
-            first = first_of(users[left])
-            now, left = left[first], left[~first]
-            for rows, found in possible(now) if len(now) else ():
-                seen.add(users[rows])
+            pending = self.filter_rows(pending, ~counted_users.has(users[pending]), "duplicate", origin)
+            first = first_of(users[pending])
+            candidates, pending = pending[first], pending[~first]
+            for rows, result in possible(candidates) if len(candidates) else ():
+                counted_users.add(users[rows])
                 self.intake.accepted += len(rows)
-                yield found
-        left = self.kept(left, ~seen.has(users[left]), "duplicate", origin)  # what remains after all tries
-        self.kept(left, np.zeros(len(left), bool), "impossible", origin)
+                yield result
+        # what is pending after all tries
+        pending = self.filter_rows(pending, ~counted_users.has(users[pending]), "duplicate", origin)
+        self.filter_rows(pending, np.zeros(len(pending), bool), "impossible", origin)
 
 
 class SentFiles:
-    """Untrusted reports or messages, in files or as they stream in.
+    """Untrusted reports or messages, in files or streams.
 
     Args:
-        given: folders, files or patterns; binary files that are open, bytes, or any number of these (``Sources``).
-        head: name of the round that they must carry: hash of the plan, or of the last published answers.
+        reports: folders, files or patterns; open binary files, bytes, or any number of these (``Sources``).
+        head: name of the round: hash of the plan, or of the last published answers.
         users: planned number of users; their numbers are 0 <= user < users.
         strict: fail at the first refusal.
         progress: called with the number of reports or messages just read.
         earlier: names of the earlier rounds.
-        engine: where files are read; default: in this process.
+        engine: engine that reads files; default: this process.
 
     Attributes:
-        intake: how much was accepted and refused.
+        intake: counts of accepted and refused input.
 
     Raises: InvalidInput: there are no such files.
     """
@@ -275,7 +300,7 @@ class SentFiles:
 
     def __init__(
         self,
-        given: Given,
+        reports: ReportInput,
         head: str,
         users: int,
         strict: bool = False,
@@ -283,33 +308,33 @@ class SentFiles:
         earlier: Collection[str] = (),
         engine: Engine | None = None,
     ) -> None:
-        self._sources, self._engine = Sources.of(given), Serial() if engine is None else engine
+        self._sources, self._engine = Sources.of(reports), Serial() if engine is None else engine
         if self._engine.apart and not self._sources.only_files:
             raise InvalidInput(
                 "engine, workers and scheduler apply to files only: streams and bytes are read in this process"
             )
         self._head, self._users, self._strict, self._earlier = head, users, strict, frozenset(earlier)
         self._progress = progress or (lambda n: None)
-        self.intake = self._nothing(0)
+        self.intake = self._new_intake(0)
 
     @property
     def people(self) -> int | None:
         """Number of users who count, or None while there are none."""
         return self.intake.accepted or None
 
-    def _nothing(self, questions: int) -> Intake:
-        """Statistics before the first file is read."""
-        files, others = len(self._sources.files), self._sources.others
-        return Intake(self.kind, self._strict, files, others, questions=[0] * questions)
+    def _new_intake(self, questions: int) -> Intake:
+        """Return the counts before the first file is read."""
+        files, other_files = len(self._sources.files), self._sources.other_files
+        return Intake(self.kind, self._strict, files, other_files, questions=[0] * questions)
 
 
-def isolated(rows: Ints, read: Callable[[Ints], T]) -> Iterator[tuple[Ints, T | None]]:
-    """Yield parts of the rows with what ``read`` made of each. Refused parts are divided; a refused row gives None."""
-    found: T | None = None
+def isolate_refused(rows: Ints, read: Callable[[Ints], T]) -> Iterator[tuple[Ints, T | None]]:
+    """Yield parts of the rows with the result of ``read``; refused parts are divided, and a refused row gives None."""
+    result: T | None = None
     with suppress(Refused):
-        found = read(rows)
-    if found is not None or len(rows) <= 1:
-        yield rows, found
+        result = read(rows)
+    if result is not None or len(rows) <= 1:
+        yield rows, result
         return
     for part in np.array_split(rows, min(SPLIT, len(rows))):
-        yield from isolated(part, read)
+        yield from isolate_refused(part, read)

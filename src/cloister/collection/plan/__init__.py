@@ -1,1 +1,1 @@
-"""A published plan: made, read, priced, and grown by the answers of its closed rounds."""
+"""Published plan: made, read, priced, and extended by the answers of its closed rounds."""

@@ -1,11 +1,11 @@
-"""A published plan: all that users need to answer its rounds, and a server to decode the answers. All public.
+"""Published plan: all that users need to answer its rounds, and a server to decode the answers. All public.
 
-A plan is a folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: each reader
+A plan is a folder with ``plan.json`` and a description in words. It names components, and holds no code: each reader
 composes the method from the installed components, derives the round and compares digests, so that a user and a server
-who accept one plan mean the same round. ``hash`` covers everything else in the file; reports carry it.
+who accept a plan mean the same round. ``hash`` covers everything else in the file; reports carry it.
 
-A plan of several rounds holds the cost of each round; what later rounds ask depends on the answers that the server
-publishes beside it (``transcript``).
+A plan of several rounds holds the cost of each round; the questions of later rounds depend on the answers that the
+server publishes beside it (``transcript``).
 
 Reading needs NumPy, attrs and the standard library only, unless the plan names a component that is not built in.
 """
@@ -25,7 +25,9 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.budgeting import problem_of
 from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
-from cloister.collection.plan.costs import Crowd, Size, Step
+from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.crowd import Crowd
+from cloister.collection.plan.durable_files import flush, temporary_path, writing
 from cloister.collection.wire.batches import MAX_ROUNDS
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, plain
@@ -46,10 +48,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 FILE, WORDS = "plan.json", "README.txt"
 MAX_PLAN_BYTES = 2**26
-"""Largest plan file that is read."""
-
-LOUD = 8.0
-"""Epsilon above which a plan is announced as hiding little."""
+"""Maximum size of a plan file."""
 
 TRUSTS = ("Local", "Shuffled")
 """Trust models under which users randomise their own rows, as a plan needs."""
@@ -58,7 +57,7 @@ TRUSTS = ("Local", "Shuffled")
 @final
 @attrs.frozen
 class Outlook:
-    """Expected accuracy. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1)."""
+    """Expected accuracy: the error v of ``PredictsError``, and the rows needed for v = 0.1."""
 
     error: float
     rows_needed: int
@@ -72,15 +71,15 @@ class Outlook:
 @final
 @attrs.frozen(kw_only=True, eq=False)
 class CollectionPlan:
-    """A plan of one round or several.
+    """Plan of one round or several.
 
     Args:
-        method: names and options of the method and everything in its slots, as ``Composed.config`` has them.
+        method: names and options of the method and of all components in its slots, as in ``Composed.config``.
         k: number of centres.
         rows: public number of users; their numbers are 0 <= user < rows.
         domain: domain of the rows.
         columns: column names, or None: any columns, as many as the domain's dimension.
-        categories: public values by column, of which some of ``columns`` are made, as 'ward=A'.
+        categories: public values by column; each value has a column in ``columns``, such as 'ward=A'.
         total: (epsilon, delta) that all rounds together cost a user.
         seed: seed of the public randomness.
         digest: digest of the first round.
@@ -90,7 +89,7 @@ class CollectionPlan:
         version: the cloister version that made the plan.
         schedule: cost of each round, for several; empty for one round.
         crowd: facts of the shuffled round; None under Local trust.
-        choice: how ``auto`` picked the method, where the plan was just made and it did: no part of what is published.
+        choice: choice of the method by ``auto``, in a plan that was just made; not published.
     """
 
     method: Mapping[str, Any]
@@ -110,7 +109,7 @@ class CollectionPlan:
     categories: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     choice: MethodSelection | None = attrs.field(default=None, eq=False, repr=False)
     _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
-    _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
+    _cached_problem: Problem | None = attrs.field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if len(self.schedule) > MAX_ROUNDS:
@@ -123,7 +122,7 @@ class CollectionPlan:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything else, in hex; the plan's name."""
+        """SHA-256 of everything else, in hex: the plan's name."""
         return canonical_json.hash_of(self._facts())
 
     @property
@@ -137,7 +136,7 @@ class CollectionPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns; where they have none, their positions."""
+        """Names of the columns, or their positions."""
         return self.columns or tuple(map(str, range(self.dimension)))
 
     @property
@@ -147,11 +146,11 @@ class CollectionPlan:
 
     @property
     def problem(self) -> Problem:
-        """The clustering problem, with the budget that (epsilon, delta) buys."""
+        """Clustering problem, with the budget for (epsilon, delta)."""
         return self._problem(self.compose())
 
     def compose(self) -> Composed:
-        """The method, composed from the installed components.
+        """Compose the method from the installed components.
 
         Raises:
             CloisterError: a component is not installed, or does not fit its slot.
@@ -170,55 +169,62 @@ class CollectionPlan:
         return composed
 
     def round(self, record: Record | None = None) -> Round[Any]:
-        """Derive the next round to answer. Args: record (earlier rounds and this one's digest; default: first round).
+        """Derive the next round to answer.
+
+        Args:
+            record: earlier rounds and this one's digest; default: for the first round.
 
         Raises:
-            Refused: a round or the schedule differs from what was published, or the method fails on the answers.
+            Refused: a round or the schedule differs from the published one, or the method fails on the answers.
             BudgetExceeded: all rounds together cost more than the plan says.
         """
         published = Record([self.digest]) if record is None else record
         composed = self.compose()
         problem = self._problem(composed)
         try:
-            found = next_round(composed.value, problem, self.seed, published)
+            derived = next_round(composed.value, problem, self.seed, published)
         except Refused as error:
             raise Refused(f"this plan was made by cloister {self.version}: {error}. No report was made") from error
         except CloisterError:
             raise
-        except Exception as error:  # published answers can be lies, on which a method may fail in any way
-            raise Refused("the method cannot go on from the published answers: no report was made") from error
-        if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
-            raise Refused("this plan states other messages or another crowd than its round has: no report was made")
-        self.accountant(composed, found if not self.schedule else None).charge(found.index, found.events)
-        return found
+        except Exception as error:  # published answers can be forged, and a method may fail on them in any way
+            raise Refused("the method fails on the published answers: no report was made") from error
+        if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(derived)):
+            raise Refused("this plan's facts of messages or crowd differ from its round's: no report was made")
+        self.accountant(composed, derived if not self.schedule else None).charge(derived.index, derived.events)
+        return derived
 
     def rounds(self) -> tuple[Round[Any], ...]:
-        """All rounds as they would be if every answer were zero: their events equal those of the real rounds. Raises:
-        Refused: their costs differ from the plan's schedule."""
+        """Return all rounds as if every answer were zero; their events equal those of the real rounds.
+
+        Raises: Refused: their costs differ from the plan's schedule.
+        """
         if self._rounds:
             return self._rounds
         composed = self.compose()
-        found = tuple(forecast(composed.value, self._problem(composed), self.seed))
-        steps = zip(self.schedule, found, strict=False)
-        if len(found) != self.length or not all(step.fits(round) for step, round in steps):
+        all_rounds = tuple(forecast(composed.value, self._problem(composed), self.seed))
+        steps = zip(self.schedule, all_rounds, strict=False)
+        if len(all_rounds) != self.length or not all(step.matches(round) for step, round in steps):
             raise Refused(
-                f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: "
-                f"no report was made"
+                f"this plan was made by cloister {self.version}, and the cost of its rounds comes out differently "
+                f"here: no report was made"
             )
-        object.__setattr__(self, "_rounds", found)
-        return found
+        object.__setattr__(self, "_rounds", all_rounds)
+        return all_rounds
 
     def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:
-        """An accountant whose forecast of all rounds is within the plan's total. Args: composed (the method, if already
-        composed), only (the round of a plan that has one; it replaces the forecast)."""
+        """Return an accountant whose forecast of all rounds is within the plan's total.
+
+        ``composed`` is the method, if already composed; ``only``, the round of a plan of one, replaces the forecast.
+        """
         problem = self._problem(composed or self.compose())
         accountant = Accountant(self.total, problem.budget)
         accountant.forecast([round.events for round in ([only] if only is not None else self.rounds())])
         return accountant
 
     def statement(self, rounds: Sequence[Round[Any]], notes: tuple[str, ...] = ()) -> PrivacyStatement:
-        """The statement of its privacy. Args: rounds (all of them), notes (on how they were run)."""
-        from cloister.run.statement import state  # not for who only answers
+        """Return the privacy statement of all ``rounds``, with notes on how they were run."""
+        from cloister.run.statement import state  # clients do not need it
 
         return state(
             rounds,
@@ -233,23 +239,24 @@ class CollectionPlan:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with its hash."""
+        """Return plain data for JSON, with its hash."""
         return canonical_json.with_hash(self._facts())
 
-    def write(self, folder: str | os.PathLike[str], words: str, beside: Mapping[str, bytes] | None = None) -> None:
-        """Create the plan's folder atomically: a crash leaves none. Args: words (the plan as text for people), beside
-        (other files: see ``bundle_folder.write``). Raises: InvalidInput: the folder is not empty, or cannot be
-        written."""
+    def write(self, folder: str | os.PathLike[str], words: str, extra_files: Mapping[str, bytes] | None = None) -> None:
+        """Create the plan's folder atomically, with a description in words and other files (``bundle_folder.write``).
+
+        Raises: InvalidInput: the folder is not empty, or cannot be written.
+        """
         target = checked_folder(folder)
-        temporary, plan = canonical_json.beside(target), canonical_json.laid_out(self.as_dict())
-        files = {**(beside or {}), WORDS: words.encode() + b"\n", FILE: plan.encode() + b"\n"}
+        temporary, plan = temporary_path(target), canonical_json.pretty_json(self.as_dict())
+        files = {**(extra_files or {}), WORDS: words.encode() + b"\n", FILE: plan.encode() + b"\n"}
         try:
-            with canonical_json.writing(target):
+            with writing(target):
                 temporary.mkdir(parents=True)
                 for name, content in files.items():
                     with (temporary / name).open("wb") as file:
                         file.write(content)
-                        canonical_json.flush(file)
+                        flush(file)
                 if target.exists():
                     target.rmdir()
                 temporary.rename(target)
@@ -258,54 +265,56 @@ class CollectionPlan:
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> CollectionPlan:
-        """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
+        """Read a plan's folder. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
         again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
         if Path(folder).is_file():
-            raise InvalidInput(f"cannot read the plan {folder}: it is a file, and a plan is a folder with {FILE} in it")
+            raise InvalidInput(f"cannot read the plan {folder}: it is a file, but a plan is a folder with {FILE} in it")
         return canonical_json.read(
             Path(folder) / FILE, "plan", MAX_PLAN_BYTES, lambda content: cls.from_dict(parsed(content)), again
         )
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> CollectionPlan:
-        steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
-        canonical_json.check_seal(given, FORMAT)
-        problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
+    def from_dict(cls, data: dict[str, Any]) -> CollectionPlan:
+        steps = tuple(Step.from_dict(step) for step in data.get("rounds", ()))
+        canonical_json.check_hash(data, FORMAT)
+        problem, columns, outlook, size = (data[name] for name in ("problem", "columns", "expected", "bytes per user"))
         b = problem["bounds"]
         domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
         plan = cls(
-            method=_method(given["method"]),
-            k=canonical_json.whole(problem["k"]),
-            rows=canonical_json.whole(problem["rows"]),
+            method=_method(data["method"]),
+            k=canonical_json.whole_number(problem["k"]),
+            rows=canonical_json.whole_number(problem["rows"]),
             domain=domain,
-            columns=None if columns is None else tuple(canonical_json.text(c) for c in columns),
-            total=PrivacyTarget(given["epsilon"], given["delta"]),
-            seed=PublicRng(bytes.fromhex(given["seed"])),
-            digest=canonical_json.text(given["digest"]),
+            columns=None if columns is None else tuple(canonical_json.as_text(c) for c in columns),
+            total=PrivacyTarget(data["epsilon"], data["delta"]),
+            seed=PublicRng(bytes.fromhex(data["seed"])),
+            digest=canonical_json.as_text(data["digest"]),
             outlook=None
             if outlook is None
-            else Outlook(float(outlook["error"]), canonical_json.whole(outlook["rows needed"])),
+            else Outlook(float(outlook["error"]), canonical_json.whole_number(outlook["rows needed"])),
             size=Size.from_dict(size),
-            warnings=tuple(canonical_json.text(w) for w in given["warnings"]),
-            version=canonical_json.text(given["cloister"]),
+            warnings=tuple(canonical_json.as_text(w) for w in data["warnings"]),
+            version=canonical_json.as_text(data["cloister"]),
             schedule=steps,
-            crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
+            crowd=None if data["trust"] == "Local" else Crowd.from_dict(data["crowd"]),
             categories=_categories(problem.get("categories", {})),
         )
         made = {f"{name}={value}" for name, values in plan.categories.items() for value in values}
         if (
-            plan.hash != given["hash"]
+            plan.hash != data["hash"]
             or (plan.columns is not None and len(plan.columns) != plan.dimension)
             or not made <= set(plan.columns or ())
         ):
-            raise Refused("what it says does not fit together")
+            raise Refused("its facts contradict each other")
         return plan
 
     def _problem(self, composed: Composed) -> Problem:
-        if self._asked_for is None:
-            object.__setattr__(self, "_asked_for", problem_of(composed, self.total, self.k, self.domain, self.rows))
-        assert self._asked_for is not None
-        return self._asked_for
+        if self._cached_problem is None:
+            object.__setattr__(
+                self, "_cached_problem", problem_of(composed, self.total, self.k, self.domain, self.rows)
+            )
+        assert self._cached_problem is not None
+        return self._cached_problem
 
     def _facts(self) -> dict[str, Any]:
         d, o = self.domain, self.outlook
@@ -336,26 +345,8 @@ class CollectionPlan:
 read = CollectionPlan.read
 
 
-def loud(total: PrivacyTarget, rows: int) -> tuple[str, ...]:
-    """Warnings that a report hides little, whatever its plan says of itself. Args: rows (public number of users)."""
-    epsilon, delta = total.epsilon, total.delta
-    times = f"e^{epsilon:g} = {math.exp(epsilon):,.0f}" if epsilon < 20 else f"e^{epsilon:g}"
-    found = list[str]()
-    if epsilon > LOUD:
-        found.append(
-            f"a report of epsilon = {epsilon:g} hides little: it may be {times} times as likely under one row as "
-            f"under another"
-        )
-    if delta * rows >= 1:
-        found.append(
-            f"a report of delta = {delta:g} may tell its row as it is with that probability: some {delta * rows:,.0f} "
-            f"of {rows:,} people. Less than one over their number is customary"
-        )
-    return tuple(found)
-
-
 def checked_folder(folder: str | os.PathLike[str]) -> Path:
-    """The absolute path, if a plan can be written there. Raises: InvalidInput: it is a file, or not empty."""
+    """Return the absolute path of a new plan's folder. Raises: InvalidInput: it is a file, or not empty."""
     target = Path(os.path.abspath(folder))
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"cannot write {target}: it is a file")
@@ -367,31 +358,33 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def _registry(names: set[str]) -> Registry:
-    """The built-in components if they include all these names, else all installed ones."""
-    known = built_in()
-    return known if names <= {spec.name for spec in known.specs()} else registry()
+    """Return the built-in components if they include all these names, else all installed ones."""
+    components = built_in()
+    return components if names <= {spec.name for spec in components.specs()} else registry()
 
 
-def _categories(given: Any) -> dict[str, tuple[str, ...]]:
-    """Values by column, each of them text."""
-    listed = {canonical_json.text(name): tuple(map(canonical_json.text, values)) for name, values in given.items()}
+def _categories(categories: Any) -> dict[str, tuple[str, ...]]:
+    """Check and return values by column, all of them text."""
+    listed = {
+        canonical_json.as_text(name): tuple(map(canonical_json.as_text, values)) for name, values in categories.items()
+    }
     if not all(listed.values()):
         raise TypeError("a category has values")
     return listed
 
 
 def _walk(config: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every component of a configuration, with the path of its slot."""
+    """Yield every component of a configuration, with the path of its slot."""
     yield path, config
     for slot, inner in config["slots"].items():
         yield from _walk(inner, f"{path}{slot}.")
 
 
 def _method(config: Any) -> dict[str, Any]:
-    """A configuration whose structure was checked recursively."""
+    """Check and return a configuration, recursively."""
     if not isinstance(config, dict) or set(config) != {"name", "options", "slots"}:
         raise TypeError("not a component")
-    canonical_json.text(config["name"])
+    canonical_json.as_text(config["name"])
     for inner in config["slots"].values():
         _method(inner)
     if not isinstance(config["options"], dict):

@@ -1,15 +1,16 @@
-"""A published plan and the answers of its closed rounds: a folder that only grows. All public.
+"""Transcript: a published plan and the answers of its closed rounds, in a folder that only grows. All public.
 
-Beside ``plan.json`` stands ``round-1.json``, ``round-2.json``, ... for each closed round: the method's lookups and
+Beside ``plan.json`` there is ``round-1.json``, ``round-2.json``, ... for each closed round: the method's lookups and
 their results, the digest of the next round, and the hash of the previous file (for the first round, of the plan). So
-the hash of the last file, the *head*, names everything that was published and names the open round: reports carry it.
+the hash of the last file, the *head*, identifies everything that was published and names the open round: reports carry
+it.
 
 A file appears whole or not at all, and only once: it is hard-linked to its name, which fails if the name is taken.
 Readers refuse a gap, a broken chain and any byte that differs from the canonical text.
 
 A publisher can lie: publish other answers than those reported, or show different users different ones. Users do not
-trust answers. They compare heads with those that they saw before, rounds with digests, and costs with the plan's
-schedule (``state``, ``CollectionPlan.round``). All that lies can do is spoil the result.
+trust answers: they compare heads with those they saw before, rounds with digests, and costs with the plan's schedule
+(``state``, ``CollectionPlan.round``). So lies can only spoil the result.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 
 from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
+from cloister.collection.plan.durable_files import atomic_file
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import Damaged, InvalidInput, Refused, cause
 from cloister.core.plain_data import parsed
@@ -35,7 +37,7 @@ from cloister.core.types import AnyArray
 
 FORMAT = 1
 MAX_ROUND_BYTES = 2**28
-"""Largest file of answers that is read."""
+"""Maximum size of a file of answers."""
 
 _NAME = re.compile(r"round-([1-9][0-9]*)\.json")
 
@@ -43,16 +45,16 @@ _NAME = re.compile(r"round-([1-9][0-9]*)\.json")
 @final
 @attrs.frozen(kw_only=True, eq=False)
 class RoundAnswers:
-    """The published answers of one closed round.
+    """Published answers of one closed round.
 
     Args:
         plan: hash of the plan.
         round: index of the round, from 0.
-        previous: hash of the answers before, or of the plan.
+        previous: hash of the previous answers, or of the plan.
         digest: digest of this round.
         following: digest of the next round; None after the last.
         lookups: every lookup that the method made before it asked the next round, in order.
-        reports: how many reports were accepted and refused, as ``Intake.as_dict`` has it.
+        reports: counts of accepted and refused reports, from ``Intake.as_dict``.
     """
 
     plan: str
@@ -70,23 +72,23 @@ class RoundAnswers:
 
     @property
     def content(self) -> str:
-        """The file's text; canonical, so that equal answers are equal bytes."""
-        return canonical_json.laid_out(canonical_json.with_hash(self._facts()))
+        """Text of the file; canonical, so that equal answers have equal bytes."""
+        return canonical_json.pretty_json(canonical_json.with_hash(self._facts()))
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> RoundAnswers:
-        canonical_json.check_seal(given, FORMAT)
-        following = given["next"]
-        if not canonical_json.whole(given["reports"]["accepted"]) >= 0:
+    def from_dict(cls, data: dict[str, Any]) -> RoundAnswers:
+        canonical_json.check_hash(data, FORMAT)
+        following = data["next"]
+        if not canonical_json.whole_number(data["reports"]["accepted"]) >= 0:
             raise ValueError("the number of accepted reports is negative")
         return cls(
-            plan=canonical_json.text(given["plan"]),
-            round=canonical_json.whole(given["round"]) - 1,
-            previous=canonical_json.text(given["previous"]),
-            digest=canonical_json.text(given["digest"]),
-            following=None if following is None else canonical_json.text(following),
-            lookups=tuple(_look(one) for one in given["looks"]),
-            reports=dict(given["reports"]),
+            plan=canonical_json.as_text(data["plan"]),
+            round=canonical_json.whole_number(data["round"]) - 1,
+            previous=canonical_json.as_text(data["previous"]),
+            digest=canonical_json.as_text(data["digest"]),
+            following=None if following is None else canonical_json.as_text(following),
+            lookups=tuple(_look(one) for one in data["looks"]),
+            reports=dict(data["reports"]),
         )
 
     def _facts(self) -> dict[str, Any]:
@@ -105,15 +107,14 @@ class RoundAnswers:
 @final
 @attrs.frozen(eq=False)
 class Transcript:
-    """A plan and its published answers. Args: plan, closed (answers of the closed rounds, in order)."""
+    """Plan and its published answers: those of the closed rounds, in order."""
 
     plan: CollectionPlan
     closed: tuple[RoundAnswers, ...] = ()
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Names of the rounds up to the open one (or of the end, if all are closed): the hash of what was published
-        before each."""
+        """Names of the rounds up to the open one (or of the end): the hash of everything published before each."""
         return (self.plan.hash, *(answers.hash for answers in self.closed))
 
     @property
@@ -133,77 +134,81 @@ class Transcript:
 
     @property
     def hash(self) -> str:
-        """The plan's hash: the charge for all its rounds is made under this name."""
+        """Hash of the plan, under which all its rounds are charged."""
         return self.plan.hash
 
     @property
     def total(self) -> PrivacyTarget:
-        """The (epsilon, delta) that all rounds together cost a user."""
+        """Cost (epsilon, delta) of all rounds together for a user."""
         return self.plan.total
 
     def record(self) -> Record:
-        """The closed rounds and the open one, for replay by a session."""
+        """Return the closed rounds and the open one, for replay by a session."""
         digests = [self.plan.digest, *(a.following for a in self.closed if a.following is not None)]
         return Record(digests, self.index, [lookup for answers in self.closed for lookup in answers.lookups])
 
     def round(self) -> Round[Any]:
-        """The open round, derived from the plan and the published answers. Raises: Refused: there is none, or the round
-        or its cost differs from what was published."""
+        """Derive the open round from the plan and the published answers.
+
+        Raises: Refused: there is none, or the round or its cost differs from the published one.
+        """
         if self.done:
-            raise Refused(f"all {self.plan.length} rounds of this plan are closed: nobody is asked any more")
+            raise Refused(f"all {self.plan.length} rounds of this plan are closed: no reports are needed any more")
         return self.plan.round(self.record())
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Transcript:
-        """Read a plan's folder. Raises: InvalidInput: there is no plan. Damaged: something is not as it was
-        published."""
-        found = cls(CollectionPlan.read(folder))
+        """Read a plan's folder. Raises: InvalidInput: there is no plan. Damaged: a file is not as it was published."""
+        transcript = cls(CollectionPlan.read(folder))
         place, count = Path(folder), len(_numbers(Path(folder)))
         if _numbers(place) != set(range(1, count + 1)):
             raise Damaged(
                 f"{place} lacks the answers of a round before the last: get it again from whoever published it"
             )
         for number in range(1, count + 1):
-            found = found.grown(_read(place / name(number)))
-        return found
+            transcript = transcript.extended(_read(place / name(number)))
+        return transcript
 
-    def grown(self, answers: RoundAnswers) -> Transcript:
-        """The transcript extended by the answers of the open round. Raises: Damaged: they belong to another round or
-        plan, or follow other answers."""
+    def extended(self, answers: RoundAnswers) -> Transcript:
+        """Return the transcript extended by the answers of the open round.
+
+        Raises: Damaged: they belong to another round or plan, or follow other answers.
+        """
         a, opened = answers, self.record().digests
         last = self.index + 1 == self.plan.length
         if self.done or (a.plan, a.round, a.previous) != (self.plan.hash, self.index, self.head):
             raise Damaged(f"the answers of round {a.round + 1} do not belong to this plan and the rounds before")
         if a.digest != opened[self.index] or (a.following is None) != last:
-            raise Damaged(f"the answers of round {a.round + 1} answer another round than the one that was published")
+            raise Damaged(f"the answers of round {a.round + 1} belong to another round than the published one")
         return attrs.evolve(self, closed=(*self.closed, answers))
 
     def publish(self, folder: str | os.PathLike[str], answers: RoundAnswers) -> Transcript:
         """Add the answers of the open round to the folder: whole, durably, and once, even if several servers try.
 
         Returns:
-            The new transcript, also if another server has just published exactly the same answers.
+            The new transcript, also if another server has just published the same answers.
 
         Raises:
-            Refused: other answers of this round are already published. InvalidInput: the folder cannot be written.
+            Refused: other answers of this round are already published.
+            InvalidInput: the folder cannot be written.
         """
         target = Path(folder) / name(answers.round + 1)
-        grown = self.grown(answers)
+        extended = self.extended(answers)
         try:
-            with canonical_json.appearing(target, os.link) as file:
+            with atomic_file(target, os.link) as file:
                 file.write(answers.content.encode() + b"\n")
         except FileExistsError:
             if _read(target).hash != answers.hash:
                 raise Refused(
-                    f"round {answers.round + 1} was closed with other reports in the meantime: yours were not counted"
+                    f"round {answers.round + 1} has been closed with other reports: yours were not counted"
                 ) from None
         except OSError as error:
             raise InvalidInput(f"cannot write {target}: {cause(error)}. Nothing was published") from error
-        return grown
+        return extended
 
 
 def name(number: int) -> str:
-    """File name of a round's answers. Args: number (from 1, as people count)."""
+    """Return the file name of the answers of round ``number``, from 1."""
     return f"round-{number}.json"
 
 
@@ -217,10 +222,10 @@ def _read(path: Path) -> RoundAnswers:
 
 
 def _answers(content: bytes) -> RoundAnswers:
-    found = RoundAnswers.from_dict(parsed(content))
-    if content != found.content.encode() + b"\n":
-        raise Refused("its text is not the one that cloister writes")
-    return found
+    answers = RoundAnswers.from_dict(parsed(content))
+    if content != answers.content.encode() + b"\n":
+        raise Refused("its text is not canonical")
+    return answers
 
 
 def _plain(lookup: Lookup) -> dict[str, Any]:
@@ -235,31 +240,31 @@ def _plain(lookup: Lookup) -> dict[str, Any]:
     }
 
 
-def _look(given: Mapping[str, Any]) -> Lookup:
-    shape = tuple(canonical_json.whole(n) for n in given["shape"])
-    ids, values = _unpacked(given["ids"], "<i8"), _unpacked(given["values"], "<f8").reshape(shape)
-    if len(shape) not in (1, 2) or len(ids) != shape[0] or not isinstance(given["error"], bool):
+def _look(data: Mapping[str, Any]) -> Lookup:
+    shape = tuple(canonical_json.whole_number(n) for n in data["shape"])
+    ids, values = _unpacked(data["ids"], "<i8"), _unpacked(data["values"], "<f8").reshape(shape)
+    if len(shape) not in (1, 2) or len(ids) != shape[0] or not isinstance(data["error"], bool):
         raise ValueError("a lookup has ids (m,) and values (m,) or (m, d)")
     at = (
-        canonical_json.whole(given["round"]) - 1,
-        canonical_json.whole(given["question"]) - 1,
-        canonical_json.whole(given["level"]),
+        canonical_json.whole_number(data["round"]) - 1,
+        canonical_json.whole_number(data["question"]) - 1,
+        canonical_json.whole_number(data["level"]),
     )
-    return Lookup(*at, given["error"], ids, values)
+    return Lookup(*at, data["error"], ids, values)
 
 
 def _packed(array: AnyArray, dtype: str) -> str:
-    """The exact bits in base64: decimal text would be twice as long, and readers may round it."""
+    """Return the exact bits in base64: decimal text would be twice as long, and readers may round it."""
     return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode()
 
 
 def _unpacked(text: Any, dtype: str) -> AnyArray:
-    data = base64.b64decode(canonical_json.text(text), validate=True)
+    data = base64.b64decode(canonical_json.as_text(text), validate=True)
     return np.frombuffer(data, dtype).astype(dtype[1:])
 
 
 def transcript_of(plan: Transcript | CollectionPlan | str | os.PathLike[str]) -> Transcript:
-    """The transcript of a plan: read from its folder, or without answers for a ``CollectionPlan``."""
+    """Return the transcript of a plan, read from its folder, or without answers for a ``CollectionPlan``."""
     if isinstance(plan, Transcript):
         return plan
     return Transcript(plan) if isinstance(plan, CollectionPlan) else Transcript.read(plan)

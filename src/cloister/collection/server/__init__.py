@@ -1,1 +1,1 @@
-"""The server's side of a plan: reports to answers, next rounds and centres."""
+"""Server of a plan: turns reports into answers, next rounds and centres."""

@@ -1,1 +1,1 @@
-"""The collector: gives out a plan over HTTP, takes reports, and keeps what it has acknowledged."""
+"""Collector: serves a plan over HTTP, accepts reports, and stores those it has acknowledged."""

@@ -1,14 +1,14 @@
-"""The collector's HTTP interface, an ASGI application.
+"""HTTP interface of the collector, an ASGI application.
 
-    GET  /round                the open round: its name, its bundle, how many reports there are
+    GET  /round                the open round: its name, bundle and number of reports
     GET  /plan.json ...        the plan's public files
     POST /reports              one report, or batches: acknowledged when they are on the disk
-    GET  /health, /metrics     for whoever runs it
-    GET  /alive                for what restarts it, or sends people to another one
+    GET  /health, /metrics     for operators
+    GET  /alive                for supervisors and load balancers
 
-    app = collector(Path("plan"), Path("reports"))         # for ASGI servers; ``running.serve`` is the command's
+    app = create_app(Path("plan"), Path("reports"))        # for ASGI servers; the command uses ``running.serve``
 
-Of a request nothing is read but its method, path, length, kind of content and body, and, for the rate, its address.
+Only a request's method, path, length, content type and body are read, and its address for the rate limit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ except ImportError as error:
     raise MissingExtra("starlette", "serve", "collecting reports") from error
 
 CONTENT = "application/octet-stream"
-"""The kind of content of reports. Browsers ask before a page of another origin may send it (``origins``)."""
+"""Content type of reports; browsers ask before a page of another origin may send it (``origins``)."""
 
 _PUBLIC = re.compile(r"plan\.json|README\.txt|round-[1-9][0-9]*\.json|bundle-[1-9][0-9]*\.(?:json|bin)")
 _TYPES = {"json": "application/json", "txt": "text/plain; charset=utf-8", "bin": CONTENT}
@@ -54,14 +54,15 @@ def create_app(
     origins: Sequence[str] = (),
     limits: Limits = DEFAULT,
     metrics_apart: bool = False,
-    told: Callable[[dict[str, Any]], None] = lambda event: None,
+    on_event: Callable[[dict[str, Any]], None] = lambda event: None,
 ) -> Starlette:
-    """The application, with its folder locked and its earlier reports read; ``app.state.collector`` is its
-    ``Collector``, and
-    ``app.state.metrics`` an application of /metrics alone. Its lifespan must be run. Args: origins (of pages that
-    browsers may let in; "*": all), metrics_apart (give none here); the others as for ``Collector``. Raises: as
-    ``Collector``."""
-    collector = Collector(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, told=told)
+    """Create the application, lock its folder and read its earlier reports; the lifespan must be run.
+
+    ``app.state.collector`` is its ``Collector``, ``app.state.metrics`` an application of /metrics alone. ``origins``
+    are those of the pages that browsers may let in ("*": all); with ``metrics_apart``, this application has no
+    /metrics. Other arguments, and errors, as for ``Collector``.
+    """
+    collector = Collector(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, on_event=on_event)
     pages = _Pages(collector, PublicFiles(plan))
     metrics = [Route("/metrics", pages.metrics)]
 
@@ -71,10 +72,10 @@ def create_app(
             yield
 
     async def fault(request: Request, error: Exception) -> Response:
-        collector.say("fault", what=type(error).__name__)  # its text may hold what was sent
-        return Response("the collector has a fault\n", 500, media_type="text/plain")
+        collector.say("fault", what=type(error).__name__)  # the text may quote the request
+        return Response("internal error of the collector\n", 500, media_type="text/plain")
 
-    # browsers ask before they post reports, and let a page read what is named: a 429 says when to come back
+    # a page may read the headers exposed here: a 429 says when to retry
     cors = Middleware(
         CORSMiddleware,
         allow_origins=origins,
@@ -103,27 +104,29 @@ def create_app(
 
 @final
 class PublicFiles:
-    """A plan's public files, by name. Those that were read are kept until they change, as one that is being copied
-    does, and for as long as the folder is gone; the plan is kept for good. Args: folder."""
+    """Cache of a plan's public files.
+
+    A file is read again when it changes, and served from memory while the folder is gone; the plan never changes.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._kept = folder, dict[str, tuple[tuple[int, ...], bytes]]()
         self.get(FILE)
 
     def get(self, name: str) -> bytes | None:
-        """A file's content; None if there is no such file, or it is not public."""
-        path, kept = self._folder / name, self._kept.get(name)
-        if _PUBLIC.fullmatch(name) and not (kept and name == FILE):
+        """Return a file's content, or None if there is no such public file."""
+        path, entry = self._folder / name, self._kept.get(name)
+        if _PUBLIC.fullmatch(name) and not (entry and name == FILE):
             with suppress(OSError):
-                now = path.stat()
-                seen = (now.st_ino, now.st_size, now.st_mtime_ns)
-                # to open a pipe would take for ever, and nobody else would be answered
-                if (kept is None or seen != kept[0]) and stat.S_ISREG(now.st_mode):
-                    kept = self._kept[name] = (seen, path.read_bytes())
-        return None if kept is None else kept[1]
+                status = path.stat()
+                version = (status.st_ino, status.st_size, status.st_mtime_ns)
+                # opening a pipe would block the event loop for ever
+                if (entry is None or version != entry[0]) and stat.S_ISREG(status.st_mode):
+                    entry = self._kept[name] = (version, path.read_bytes())
+        return None if entry is None else entry[1]
 
     def bundle(self, round: int) -> dict[str, Any]:
-        """Where a round's bundle is, and the hash of its file; both None while there is none."""
+        """Return the path and hash of a round's bundle, both None while there is none."""
         file = f"bundle-{round}.json"
         content = self.get(file)
         if content is None or self.get(f"bundle-{round}.bin") is None:
@@ -133,14 +136,14 @@ class PublicFiles:
 
 @final
 class _Pages:
-    """What answers requests. Args: desk, files."""
+    """Request handlers."""
 
     def __init__(self, collector: Collector, files: PublicFiles) -> None:
         self._collector, self._files = collector, files
 
     async def reports(self, request: Request) -> Response:
-        """Take one report or batches."""
-        collector, taken = self._collector, 0
+        """Store one report or batches."""
+        collector, size = self._collector, 0
         peer = peer_of(request.client.host) if request.client else None
         try:
             self._admit(request, peer)
@@ -148,50 +151,50 @@ class _Pages:
             try:
                 async with asyncio.timeout(collector.limits.seconds):
                     async for chunk in request.stream():
-                        taken += len(chunk)
-                        collector.held.add(peer, len(chunk))
-                        self._bound(taken, peer)
+                        size += len(chunk)
+                        collector.pending.add(peer, len(chunk))
+                        self._bound(size, peer)
                         body += chunk
             except TimeoutError:
                 raise RequestRejected(408, "too slow") from None
-            kept = await collector.receive(bytes(body))
+            receipt = await collector.receive(bytes(body))
         except ClientDisconnect:
             return Response(status_code=400)
-        except RequestRejected as turned:
-            collector.counts.refused[turned.reason] += 1
-            said = {"accepted": 0, "refused": {turned.reason: 1}, "why": f"refused: {turned}"}
-            return JSONResponse(said, turned.status, turned.headers)
+        except RequestRejected as rejection:
+            collector.counts.refused[rejection.reason] += 1
+            answer = {"accepted": 0, "refused": {rejection.reason: 1}, "why": f"refused: {rejection}"}
+            return JSONResponse(answer, rejection.status, rejection.headers)
         finally:
-            collector.held.add(peer, -taken)
-        return JSONResponse({"accepted": kept.accepted, "refused": kept.refused}, kept.status)
+            collector.pending.add(peer, -size)
+        return JSONResponse({"accepted": receipt.accepted, "refused": receipt.refused}, receipt.status)
 
     async def only_posted(self, request: Request) -> Response:
-        """Nobody is given reports."""
-        said = "reports are sent here, by POST: nobody is given any\n"
-        return Response(said, 405, {"allow": "POST"}, media_type="text/plain")
+        """Refuse to give out reports."""
+        text = "send reports here by POST; none are given out\n"
+        return Response(text, 405, {"allow": "POST"}, media_type="text/plain")
 
     async def round(self, request: Request) -> Response:
-        """The open round."""
+        """Describe the open round."""
         collector, opened = self._collector, self._collector.opened
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "plan": collector.plan.hash,
             "rounds": collector.plan.length,
             "open": opened is not None,
         }
         if opened is None:
-            found |= {"round": None, "head": None, "bundle": None, "sha256": None, "reports": 0}
+            facts |= {"round": None, "head": None, "bundle": None, "sha256": None, "reports": 0}
         else:
             number = opened.form.round
-            found |= {
+            facts |= {
                 "round": number,
                 "head": opened.form.head,
                 "reports": collector.reports,
                 **self._files.bundle(number),
             }
-        return _fresh(JSONResponse(found))
+        return _fresh(JSONResponse(facts))
 
     async def file(self, request: Request) -> Response:
-        """One of the plan's files."""
+        """Serve one of the plan's public files."""
         name = request.path_params["name"]
         content = self._files.get(name)
         if content is None:
@@ -199,8 +202,7 @@ class _Pages:
         return _fresh(Response(content, media_type=_TYPES[name.rpartition(".")[2]]))
 
     async def health(self, request: Request) -> Response:
-        """Return whether reports are taken, 503 while nobody's are. Everybody reads this: why the next round cannot be
-        opened, or whose a file is that cannot be written, with names of files and accounts, is for the log alone."""
+        """Report whether reports are accepted, with status 503 while they are not."""
         collector, ready = self._collector, self._collector.taking and self._collector.trouble is None
         facts = {
             "ready": ready,
@@ -208,17 +210,20 @@ class _Pages:
             "watching": collector.watching,
             "waiting": collector.waiting is not None,
         }
-        disk = None if collector.trouble is None else collector.trouble.partition(": ")[0]  # the system's words alone
+        # the page is public: names of files and accounts go to the log alone
+        disk = None if collector.trouble is None else collector.trouble.partition(": ")[0]
         return _fresh(JSONResponse({**facts, "disk": disk}, 200 if ready else 503))
 
     async def alive(self, request: Request) -> Response:
-        """Return 503 where another collector would do better: while the disk fails, but neither between rounds nor at
-        the end, of which devices are told here."""
+        """Return 503 while the disk fails.
+
+        Between rounds and after the last it is 200: another collector could not take reports either.
+        """
         fine = self._collector.trouble is None
         return _fresh(Response("yes\n" if fine else "no\n", 200 if fine else 503, media_type="text/plain"))
 
     async def metrics(self, request: Request) -> Response:
-        """All counts, for Prometheus."""
+        """Return all counts in Prometheus' text format."""
         collector, opened = self._collector, self._collector.opened
         facts = {"addresses_remembered": len(collector.rates)}
         of_plan = {
@@ -232,7 +237,7 @@ class _Pages:
         return _fresh(Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
 
     def _admit(self, request: Request, peer: str | None) -> None:
-        """Raises: Turned: too many requests of this address, or content that is no reports'."""
+        """Raise RequestRejected if the rate limit, content type or declared length forbids the request."""
         wait = self._collector.rates.wait(request.client.host) if request.client else 0.0
         if wait:
             raise RequestRejected(429, "too many", retry_after(wait))
@@ -242,14 +247,14 @@ class _Pages:
         self._bound(int(declared) if declared.isdecimal() else 0, peer)
 
     def _bound(self, size: int, peer: str | None) -> None:
-        """Raises: Turned: a request of so many bytes is too large, or more are under way than memory is given to."""
+        """Raise RequestRejected if ``size`` bytes are too many, or pending requests hold too much memory."""
         if size > self._collector.limits.body:
             raise RequestRejected(413, "too large")
-        if self._collector.held.full(peer):
+        if self._collector.pending.full(peer):
             raise RequestRejected(503, "busy", retry_after(1))
 
 
 def _fresh(response: Response) -> Response:
-    """Let nobody on the way keep an answer, which may be another one in a minute."""
+    """Forbid caches to reuse an answer without asking."""
     response.headers["cache-control"] = "no-cache"
     return response

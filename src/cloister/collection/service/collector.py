@@ -1,13 +1,12 @@
-"""What a collector does with the bytes of a request: it parses, checks and keeps the reports, and answers by a status.
+"""Collector of reports: parse, check and store the reports of a request.
 
-A request is refused whole (``RequestRejected``) if its form is wrong anywhere. Otherwise each report counts by
-itself, and a
-user's first one counts. Whether an answer is one that an encoder sends is for whoever decodes: who may use a number can
-send a possible lie for it as well, so a check at the door protects nobody, and it costs a summary per batch. So an
-impossible report uses its number up.
+A request with a malformed part is refused whole (``RequestRejected``). Otherwise each report counts by itself: the
+first one of each user. Whether an encoder could have sent the answer is checked when decoding, not here: who may use a
+user number can as well send a possible lie for it, so a check here would protect nobody, at the cost of a summary per
+batch. An impossible report therefore uses up its number.
 
-A plan's folder only grows. When a server has closed a round (``cloister advance``), the file of its answers stands
-there, and the next round is open: its name, and the form of its reports, come from the plan and these answers.
+A plan's folder only grows. When the server has closed a round (``cloister advance``), the file of its answers is there
+and the next round is open: its name, and the form of its reports, follow from the plan and these answers.
 """
 
 from __future__ import annotations
@@ -27,27 +26,31 @@ import numpy as np
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, name
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.limits import DEFAULT, REASONS, HeldBytes, Limits, Rates, ServiceCounts, retry_after
-from cloister.collection.service.segments import Segments, collecting
+from cloister.collection.service.limits import DEFAULT, REASONS, Limits, PendingBytes, Rates, ServiceCounts, retry_after
+from cloister.collection.service.segments import Segments, locked_folder
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, transient_errors
 from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
-"""Seconds between two looks into the plan's folder."""
+"""Seconds between two checks of the plan's folder."""
 
 STALE = 300.0
-"""Seconds without a look after which nobody watches the folder: it cannot be read, or its file system hangs."""
+"""Seconds without a check after which the folder counts as unwatched: it is unreadable, or its file system hangs."""
 
 AT_ONCE = 16
-"""Tickets of a request that are checked on the event loop. If none of them is valid, the request is refused: who has no
-ticket costs no more. Further ones are checked in a thread, of one request at a time: a second has room for some
-thousands."""
+"""Tickets of a request that are checked on the event loop.
+
+If none of them is valid, the request is refused, so that a sender without a ticket costs no more. Further ones are
+checked in a thread, one request at a time (some thousands per second).
+"""
 
 SHORT = 2**16
-"""Largest request, in bytes, that is parsed on the event loop. Longer ones are parsed in a thread, one at a time: many
-tiny batches in one take a second."""
+"""Largest request, in bytes, that is parsed on the event loop.
+
+Longer ones are parsed in a thread, one at a time: with many tiny batches one takes a second.
+"""
 
 _STATUS = {"duplicate": 409, "out of range": 400, "ticket": 401}
 
@@ -55,8 +58,15 @@ _STATUS = {"duplicate": 409, "out of range": 400, "ticket": 401}
 @final
 @attrs.frozen(eq=False)
 class OpenRound:
-    """The open round of a plan. Args: plan (its hash), users (planned), form (of the round's reports), earlier
-    (stamps of the closed rounds, hex), next (file that will stand there when this one is closed)."""
+    """Open round of a plan.
+
+    Attributes:
+        plan: the plan's hash.
+        users: planned number of users.
+        form: form of the round's reports.
+        earlier: stamps of the closed rounds, hex.
+        next: file that exists once this round is closed.
+    """
 
     plan: str
     users: int
@@ -66,14 +76,24 @@ class OpenRound:
 
 
 def open_round(folder: Path, tickets: bool, last: OpenRound | None = None) -> OpenRound | None:
-    """The open round of a plan's folder; None after the last. Args: tickets (whether its reports have one), last (the
-    round that was open before). Raises: Damaged, Refused, InvalidInput: the plan cannot be used, its round comes out
-    differently here, or it does not follow the last one."""
+    """Read the open round from a plan's folder.
+
+    Args:
+        folder: the plan's folder.
+        tickets: whether reports have tickets.
+        last: the round that was open before.
+
+    Returns:
+        The round, or None after the last.
+
+    Raises:
+        Damaged, Refused, InvalidInput: the plan cannot be used, its round comes out differently on this machine, or
+            does not follow the last one.
+    """
     transcript = Transcript.read(folder)
     if last is not None and last.form.head not in transcript.heads:
         raise Damaged(
-            f"{folder} has another plan, or other answers, than those that round {last.form.round} was opened with: "
-            f"put back what was there"
+            f"{folder} holds another plan, or other answers, than when round {last.form.round} was opened: restore them"
         )
     if transcript.done:
         return None
@@ -84,7 +104,7 @@ def open_round(folder: Path, tickets: bool, last: OpenRound | None = None) -> Op
 
 
 def check_trust(plan: CollectionPlan, shuffle: bool) -> None:
-    """Raises: Refused: the plan's messages are for a shuffler, or its reports are not."""
+    """Raise Refused unless ``shuffle`` agrees with the plan's trust model."""
     if shuffle and plan.crowd is None:
         raise Refused("this plan has trust Local: its reports need no shuffler, so collect them without --shuffle")
     if not shuffle and plan.crowd is not None:
@@ -94,19 +114,18 @@ def check_trust(plan: CollectionPlan, shuffle: bool) -> None:
         )
 
 
-def check_apart(plan: Path, out: Path) -> None:
-    """Raises: InvalidInput: the folder of a plan, which is given to everybody, and that of reports are one, or one of
-    them is inside the other."""
-    public, kept = plan.resolve(), out.resolve()
-    if public.is_relative_to(kept) or kept.is_relative_to(public):
+def check_separate(plan: Path, out: Path) -> None:
+    """Raise InvalidInput if the folder of reports and the plan's, which is public, are not disjoint."""
+    public, reports = plan.resolve(), out.resolve()
+    if public.is_relative_to(reports) or reports.is_relative_to(public):
         raise InvalidInput(
-            f"{out} holds the plan's folder, or is in it: reports are kept apart from what everybody is given. Choose "
+            f"{out} contains the plan's folder or is inside it: reports must stay apart from public files. Choose "
             f"another --out, beside {plan}"
         )
 
 
 class RequestRejected(Exception):
-    """A request that is refused whole. Args: status (of HTTP), reason (one of ``REASONS``), headers."""
+    """Request that is refused whole, with an HTTP status and a reason (one of ``REASONS``)."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(REASONS[reason])
@@ -116,8 +135,7 @@ class RequestRejected(Exception):
 @final
 @attrs.frozen
 class Receipt:
-    """What became of a request. Args: status (of HTTP), accepted (reports on the disk), refused (reports, per
-    reason)."""
+    """Outcome of a request: HTTP status, number of reports stored, and of reports refused, per reason."""
 
     status: int
     accepted: int
@@ -126,23 +144,25 @@ class Receipt:
 
 @final
 class Collector:
-    """The collector of one plan, without its HTTP.
+    """Collector of one plan, without its HTTP.
 
     Args:
-        plan: its folder.
+        plan: the plan's folder.
         out: folder of the reports.
         shuffle: whether this is the shuffler, for a plan of trust Shuffled.
-        issuer: whose tickets are needed; None: none are.
-        limits: what is allowed.
-        told: called with events: of rounds, of a disk that fails or works again.
+        issuer: issuer whose tickets reports need; None: no tickets.
+        limits: rates and sizes allowed.
+        on_event: callback for events: rounds, and a disk that fails or works again.
 
     Attributes:
         opened: the open round; None between two rounds and after the last.
         done: whether all rounds are closed.
         waiting: why the next round cannot be opened yet; None if nothing prevents it.
 
-    Raises: Refused: another trust model, no open round, or another collector. Damaged, InvalidInput: the plan or the
-        folder cannot be used. Unavailable: there is no plan (yet).
+    Raises:
+        Refused: another trust model, no open round, or another collector.
+        Damaged, InvalidInput: the plan or the folder cannot be used.
+        Unavailable: there is no plan (yet).
     """
 
     def __init__(
@@ -153,25 +173,25 @@ class Collector:
         shuffle: bool = False,
         issuer: Issuer | None = None,
         limits: Limits = DEFAULT,
-        told: Callable[[dict[str, Any]], None] = lambda event: None,
+        on_event: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
-        with transient_errors(errno.ENOENT):  # a file system that is not mounted yet
+        with transient_errors(errno.ENOENT):  # the file system may not be mounted yet
             self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
-        check_apart(plan, out)
+        check_separate(plan, out)
         self.opened = open_round(plan, issuer is not None)
         if self.opened is None:
             raise Refused("all rounds of this plan are closed: there is nothing to collect")
         self.limits, self.counts, self.rates, self.done = limits, ServiceCounts(), Rates(limits.rate), False
-        self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
-        self.held = HeldBytes(limits, self.counts)
+        self._folder, self._out, self._issuer, self._on_event = plan, out, issuer, on_event
+        self.pending = PendingBytes(limits, self.counts)
         self.waiting: str | None = None
         self._last = self.opened
         self._committer: Committer | None = None
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
         self._reading, self._checking = asyncio.Lock(), asyncio.Lock()
         with ExitStack() as stack:
-            stack.enter_context(collecting(out, private=shuffle))
+            stack.enter_context(locked_folder(out, private=shuffle))
             self._segments = self._files(self.opened)
             self._held = stack.pop_all()
 
@@ -187,7 +207,7 @@ class Collector:
 
     @property
     def trouble(self) -> str | None:
-        """Why the disk takes nothing at the moment; None if it works."""
+        """Reason why the disk fails at the moment; None if it works."""
         return None if self._committer is None else self._committer.trouble
 
     @property
@@ -197,18 +217,18 @@ class Collector:
 
     @property
     def watching(self) -> bool:
-        """Whether the plan's folder was looked into lately, so that a next round will be seen."""
-        return time.monotonic() - self._looked < STALE
+        """Whether the plan's folder was checked lately, so that a next round will be noticed."""
+        return time.monotonic() - self._last_look < STALE
 
     @property
     def state(self) -> str:
-        """What the collector does: "taking reports", "waiting" for the next round, or "closed" after the last."""
+        """State: "taking reports", "waiting" for the next round, or "closed" after the last."""
         return "closed" if self.done else "taking reports" if self.taking else "waiting"
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take reports for as long as the block runs. At its end, what waits is written."""
-        self._committer, self._looked = self._writer(), time.monotonic()
+        """Accept reports for as long as the block runs, then write those that wait."""
+        self._committer, self._last_look = self._writer(), time.monotonic()
         watching = asyncio.get_running_loop().create_task(self._watch())
         try:
             yield
@@ -221,7 +241,7 @@ class Collector:
             self._held.close()
 
     async def receive(self, body: bytes) -> Receipt:
-        """Keep the reports of a request. Raises: Turned."""
+        """Store the reports of a request. Raises: RequestRejected."""
         opened, committer = self.opened, self._committer
         if opened is None or committer is None:
             raise (
@@ -230,17 +250,17 @@ class Collector:
                 else RequestRejected(503, "between rounds", retry_after(LOOK))
             )
         self.counts.requests += 1
-        found = await self._read(opened, body)
-        fine, refused = found.users < opened.users, Counter[str]()
-        refused["out of range"] = len(fine) - int(fine.sum())
+        parsed = await self._read(opened, body)
+        eligible, refused = parsed.users < opened.users, Counter[str]()
+        refused["out of range"] = len(eligible) - int(eligible.sum())
         if self._issuer is not None:
-            valid = await self._valid(self._issuer, opened, found, fine)
-            refused["ticket"] = int((fine & ~valid).sum())
-            fine &= valid
-        accepted, sent = 0, int(fine.sum())
+            valid = await self._valid(self._issuer, opened, parsed, eligible)
+            refused["ticket"] = int((eligible & ~valid).sum())
+            eligible &= valid
+        accepted, sent = 0, int(eligible.sum())
         if sent:
             try:
-                accepted = await committer.add(found.users[fine], found.answers[fine])
+                accepted = await committer.add(parsed.users[eligible], parsed.answers[eligible])
             except DiskFailed:
                 raise RequestRejected(
                     503, "disk" if self.opened is opened else "between rounds", retry_after(5)
@@ -248,7 +268,7 @@ class Collector:
         refused["duplicate"] = sent - accepted
         refused = +refused
         self.counts.refused += refused
-        single = body[0] in (REPORT, REPORT + TICKETED) and len(fine) == 1
+        single = body[0] in (REPORT, REPORT + TICKETED) and len(eligible) == 1
         status = (201 if accepted else _STATUS[next(iter(refused))]) if single else 200
         return Receipt(status, accepted, refused)
 
@@ -259,27 +279,27 @@ class Collector:
             return await asyncio.to_thread(self._parsed, opened, body)
 
     def _parsed(self, opened: OpenRound, body: bytes) -> Parsed:
-        """A request's reports. Raises: Turned: it is not whole, or not of the open round."""
+        """Parse a request. Raises: RequestRejected: it is damaged, or not of the open round."""
         plain = body[:1] in (bytes([REPORT]), bytes([BATCH]))
         if opened.form.tickets and plain:
             raise RequestRejected(401, "ticket")
-        found = opened.form.parse(body)
-        if not body or found.wrong is not None:
+        parsed = opened.form.parse(body)
+        if not body or parsed.error is not None:
             old = body[1:PREFIX][: len(opened.form.stamp)].hex() in opened.earlier
-            raise RequestRejected(400, "another round" if old else found.wrong or "no reports")
-        if found.damaged or found.end < len(body):
+            raise RequestRejected(400, "another round" if old else parsed.error or "no reports")
+        if parsed.damaged or parsed.end < len(body):
             raise RequestRejected(400, "damaged")
-        return found
+        return parsed
 
-    async def _valid(self, issuer: Issuer, opened: OpenRound, found: Parsed, fine: Bools) -> Bools:
-        """Which reports have a valid ticket, among those that are fine so far. Raises: Turned."""
-        assert found.tickets is not None
-        if len(fine) > self.limits.tickets:
+    async def _valid(self, issuer: Issuer, opened: OpenRound, parsed: Parsed, eligible: Bools) -> Bools:
+        """Return which of the ``eligible`` reports have a valid ticket. Raises: RequestRejected."""
+        assert parsed.tickets is not None
+        if len(eligible) > self.limits.tickets:
             raise RequestRejected(413, "too large")
-        users, tickets, rows = found.users, found.tickets, np.flatnonzero(fine)
+        users, tickets, rows = parsed.users, parsed.tickets, np.flatnonzero(eligible)
 
-        def checked(some: Ints) -> list[bool]:
-            return issuer.valid(opened.plan, ((int(users[row]), tickets[row].tobytes()) for row in some.tolist()))
+        def checked(candidates: Ints) -> list[bool]:
+            return issuer.valid(opened.plan, ((int(users[row]), tickets[row].tobytes()) for row in candidates.tolist()))
 
         answers = checked(rows[:AT_ONCE])
         if len(rows) > AT_ONCE:
@@ -287,30 +307,29 @@ class Collector:
                 raise RequestRejected(401, "ticket")
             async with self._checking:
                 answers += await asyncio.to_thread(checked, rows[AT_ONCE:])
-        valid = np.zeros(len(fine), bool)
+        valid = np.zeros(len(eligible), bool)
         valid[rows] = answers
         return valid
 
     async def _watch(self) -> None:
-        """Open the next round when the plan's folder has the answers of this one. Whatever a look meets, the next one
-        may not: a watch that ended would leave all later rounds unopened."""
-        while True:
+        """Open the next round when the plan's folder has the answers of this one."""
+        while True:  # no error ends the watch, or all later rounds would stay unopened
             await asyncio.sleep(LOOK)
             try:
                 await self._look()
             except CloisterError as error:
-                self._wait(str(error))
-                if self.opened is not None:  # the folder, or the plan in it, is gone
+                self._report_waiting(str(error))
+                if self.opened is not None:  # the folder or its plan is gone
                     continue
             except Exception as error:
-                self._wait(f"{type(error).__name__}: {error}")
+                self._report_waiting(f"{type(error).__name__}: {error}")
                 continue
             else:
                 self.waiting = None
-            self._looked = time.monotonic()  # also where it was read, and what it has cannot be used yet
+            self._last_look = time.monotonic()  # also if the folder was read, but its content cannot be used yet
 
     async def _look(self) -> None:
-        """Forget addresses, and open the next round if there is one. Raises: any exception: not possible now."""
+        """Forget idle addresses, and open the next round if there is one; any exception may be raised."""
         self.rates.forget()
         if self.opened is not None:
             closed = await asyncio.to_thread(self.opened.next.exists)
@@ -323,11 +342,11 @@ class Collector:
             await self._next()
 
     def _check_plan(self) -> None:
-        """Raises: Damaged, InvalidInput: the folder does not have this plan any more."""
+        """Raise Damaged or InvalidInput if the folder does not hold this plan any more."""
         if CollectionPlan.read(self._folder).hash != self.plan.hash:
             raise Damaged(
-                f"{self._folder} has another plan now, and reports are taken for plan {self.plan.hash[:16]}: put that "
-                f"one back, or end this collector and start one of the other plan, with another --out"
+                f"{self._folder} now holds another plan than {self.plan.hash[:16]}, which is being collected: restore "
+                f"it, or end this collector and start one for the new plan, with another --out"
             )
 
     async def _next(self) -> None:
@@ -341,8 +360,8 @@ class Collector:
         self.opened, self.done = opened, opened is None
         self.say("closed" if opened is None else "round", round=opened.form.round if opened else self.plan.length)
 
-    def _wait(self, why: str) -> None:
-        """Say once why the next round cannot be opened, or the folder not be looked into."""
+    def _report_waiting(self, why: str) -> None:
+        """Report once why the next round cannot be opened, or the folder not be read."""
         if why != self.waiting:
             self.waiting = why
             self.say("waiting", why=why)
@@ -356,6 +375,6 @@ class Collector:
         )
 
     def say(self, event: str, **facts: Any) -> None:
-        """Tell of an event. Who cannot be told, such as an output that was closed, stops nothing."""
-        with suppress(Exception):
-            self._told({"event": event, **{name: value for name, value in facts.items() if value is not None}})
+        """Report an event."""
+        with suppress(Exception):  # a closed output must not stop the collection
+            self._on_event({"event": event, **{name: value for name, value in facts.items() if value is not None}})

@@ -1,9 +1,9 @@
-"""Group commit: whatever waits is written and synced together, and then all who wait are told.
+"""Group commit: write and sync all waiting reports together, then answer their senders.
 
-Reports come one by one from a thousand connections, and a sync takes as long for one as for a hundred. So one writer
-takes all that waits, leaves out the numbers that have reported, writes one batch, syncs, and answers; what comes
-meanwhile waits for the next turn. Order within a turn decides between two reports of one number; the second is told
-that it is a duplicate only when the first is on the disk.
+Reports arrive one by one from a thousand connections, and a sync takes as long for one as for a hundred. So one writer
+takes all waiting reports, drops those of user numbers that have reported, writes one batch, syncs and answers; reports
+that arrive meanwhile wait for the next turn. Of two reports of one number in a turn the first counts; the second is
+answered as a duplicate only when the first is on the disk.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from cloister.core.errors import cause
 from cloister.core.types import Ids
 
 RETRY = 1.0
-"""Seconds after which a disk that failed is tried again."""
+"""Seconds until a failed disk is tried again."""
 
 
 class DiskFailed(Exception):
-    """The reports could not be written: none of them is acknowledged. Args: the system's reason."""
+    """Failure to write reports, none of which is acknowledged; the message is the system's reason."""
 
 
 @final
@@ -46,19 +46,19 @@ _Outcome: TypeAlias = int | DiskFailed
 
 @final
 class Committer:
-    """The one writer of a round's files.
+    """Writer of a round's files.
 
     Args:
-        segments: where the reports go.
-        counts: what is counted of all.
-        told: called with a reason when the disk begins to fail, and with None when it works again.
+        segments: the files.
+        counts: the collector's counts.
+        on_trouble: called with a reason when the disk begins to fail, and with None when it works again.
 
     Attributes:
-        trouble: why the disk takes nothing at the moment, or None.
+        trouble: reason why the disk fails at the moment, or None.
     """
 
-    def __init__(self, segments: Segments, counts: ServiceCounts, told: Callable[[str | None], None]) -> None:
-        self._segments, self._counts, self._told = segments, counts, told
+    def __init__(self, segments: Segments, counts: ServiceCounts, on_trouble: Callable[[str | None], None]) -> None:
+        self._segments, self._counts, self._on_trouble = segments, counts, on_trouble
         self.trouble: str | None = None
         self._waiting = list[_Waiting]()
         self._wake = asyncio.Event()
@@ -72,8 +72,11 @@ class Committer:
         return self._segments.seen.count
 
     async def add(self, users: Ids, answers: Packed) -> int:
-        """Keep the reports of users (n,) in the plan's range. Returns: how many are new, all of them on the disk; the
-        others are duplicates. Raises: DiskFailed: none is acknowledged."""
+        """Store the reports of ``users`` (n,), numbers in the plan's range.
+
+        Returns: number of new reports, now on the disk; the others are duplicates.
+        Raises: DiskFailed: none is acknowledged.
+        """
         if self._closing:
             raise DiskFailed("the round is closed")
         item = _Waiting(users, answers, asyncio.get_running_loop().create_future())
@@ -83,11 +86,11 @@ class Committer:
         return await item.outcome
 
     async def close(self) -> None:
-        """Write what waits, and close the files. If this is cut off, or fails, the next call does the rest."""
+        """Write waiting reports and close the files; if interrupted, another call does the rest."""
         self._closing = True
         self._wake.set()
         await asyncio.shield(self._task)
-        await asyncio.to_thread(self._segments.close)  # nobody else uses them now
+        await asyncio.to_thread(self._segments.close)  # the writer thread has ended with the task
         self._thread.shutdown()
 
     async def _run(self) -> None:
@@ -96,18 +99,18 @@ class Committer:
             if self._waiting:
                 items, self._waiting = self._waiting, []
                 try:
-                    outcomes = await loop.run_in_executor(self._thread, self._committed, items)
-                except Exception as error:  # such as a system that gives no thread now: whoever waits is told
+                    outcomes = await loop.run_in_executor(self._thread, self._commit_or_fail, items)
+                except Exception as error:  # such as no thread to be had: the senders need an answer
                     outcomes = [DiskFailed(type(error).__name__)] * len(items)
                 self._answer(items, outcomes)
             elif self.trouble is not None:
                 with suppress(RuntimeError):  # no thread, as above
-                    self._say(await loop.run_in_executor(self._thread, self._tried))
+                    self._say(await loop.run_in_executor(self._thread, self._retry_disk))
             self._wake.clear()
             if not self._waiting and not self._closing:
-                await self._woken()
+                await self._wait_for_work()
 
-    async def _woken(self) -> None:
+    async def _wait_for_work(self) -> None:
         try:
             async with asyncio.timeout(RETRY if self.trouble is not None else None):
                 await self._wake.wait()
@@ -120,7 +123,7 @@ class Committer:
             self._say(failed)
         for item, outcome in zip(items, outcomes, strict=True):
             self._counts.waiting -= len(item.users)
-            if item.outcome.done():  # whoever waited is gone
+            if item.outcome.done():  # the sender is gone
                 continue
             if isinstance(outcome, DiskFailed):
                 item.outcome.set_exception(outcome)
@@ -129,24 +132,24 @@ class Committer:
 
     def _say(self, trouble: str | None) -> None:
         if (trouble is None) != (self.trouble is None):
-            self._told(trouble)
+            self._on_trouble(trouble)
         self.trouble = trouble
 
-    def _tried(self) -> str | None:
+    def _retry_disk(self) -> str | None:
         try:
             self._segments.try_again()
         except OSError as error:
             return cause(error)
         return None
 
-    def _committed(self, items: Sequence[_Waiting]) -> list[_Outcome]:
+    def _commit_or_fail(self, items: Sequence[_Waiting]) -> list[_Outcome]:
         try:
             return self._commit(items)
-        except Exception as error:  # nobody else writes: whatever it was, the next turn may do better
+        except Exception as error:  # the only writer must go on: the next turn may succeed
             return [DiskFailed(type(error).__name__)] * len(items)
 
     def _commit(self, items: Sequence[_Waiting]) -> list[_Outcome]:
-        """Write the new ones of the waiting reports; how many of each are new, or that they could not be written."""
+        """Write the new reports; return the number of new ones per item, or ``DiskFailed``."""
         sizes = [len(item.users) for item in items]
         users = np.concatenate([item.users for item in items])
         owner = np.repeat(np.arange(len(items)), sizes)

@@ -1,9 +1,7 @@
-"""Limits on what anybody may ask of a collector: rates per address, and bytes under way.
+"""Rate limits per address, limits on pending bytes, and counts for Prometheus.
 
-An address is kept in memory only, and only while its allowance is not full again; it is written nowhere. Time is the
-monotonic clock's: setting the machine's clock changes nothing.
-
-What a collector counts, as text for Prometheus. Numbers only: no address, no user number, no time of a report.
+An address is kept in memory only, until its allowance is full again, and never written. Time is the monotonic clock's,
+so setting the machine's clock changes nothing. Counts hold no address, no user number and no time of a report.
 """
 
 from __future__ import annotations
@@ -35,17 +33,25 @@ REASONS = {
     "busy": "requests while too much was under way, or too many connections were open",
     "disk": "requests while the disk took nothing",
 }
-"""Why something is refused. Those up to "ticket" count reports; a request that is refused whole counts as one."""
+"""Reasons of refusals. Those up to "ticket" count reports; a request that is refused whole counts as one."""
 
 
 @final
 @attrs.define
 class ServiceCounts:
-    """All that is counted since the start.
+    """Counts since the start.
 
-    Args: accepted (reports), refused (per reason), requests (with reports), commits, bytes (written), seconds (of
-    writing and syncing), slowest (of them), waiting (reports that wait for the disk), connections (open now), held
-    (bytes of requests in memory).
+    Attributes:
+        accepted: reports.
+        refused: refusals per reason.
+        requests: requests with reports.
+        commits: batches written.
+        bytes: bytes written.
+        seconds: seconds of writing and syncing.
+        slowest: seconds of the slowest commit.
+        waiting: reports that wait for the disk.
+        connections: connections open now.
+        pending_bytes: bytes of requests in memory.
     """
 
     accepted: int = 0
@@ -57,10 +63,10 @@ class ServiceCounts:
     slowest: float = 0.0
     waiting: int = 0
     connections: int = 0
-    held: int = 0
+    pending_bytes: int = 0
 
     def commit(self, reports: int, written: int, seconds: float) -> None:
-        """Note a batch that is on the disk."""
+        """Count a batch that is on the disk."""
         self.accepted += reports
         self.commits += 1
         self.bytes += written
@@ -68,16 +74,16 @@ class ServiceCounts:
         self.slowest = max(self.slowest, seconds)
 
     def lines(self) -> list[str]:
-        """For people: a line for each reason."""
+        """Return a line per reason of refusals, for people."""
         return [f"refused {count:,} {REASONS[reason]}" for reason, count in self.refused.items() if count]
 
     def text(self, facts: Mapping[str, float], of_plan: Mapping[str, float], plan: str) -> str:
-        """Return all in Prometheus' text format.
+        """Return all counts in Prometheus' text format.
 
         Args:
-            facts: what is so now, by name: more gauges.
-            of_plan: gauges that are compared between collectors of one plan, whose label they have.
-            plan: the label, a beginning of its hash.
+            facts: further gauges, by name.
+            of_plan: gauges to compare between collectors of one plan, labelled with ``plan``.
+            plan: first digits of the plan's hash.
         """
         lines = [*self._metrics(facts)]
         for name, value in of_plan.items():
@@ -96,7 +102,7 @@ class ServiceCounts:
             "commit_seconds_slowest": self.slowest,
             "reports_waiting": self.waiting,
             "connections": self.connections,
-            "held_bytes": self.held,
+            "held_bytes": self.pending_bytes,
             **facts,
         }
         for name, value in counters.items():
@@ -111,37 +117,44 @@ class ServiceCounts:
 
 
 BURST = 2.0
-"""Seconds of a rate that may be used at once."""
+"""Seconds of a rate that may be used in a burst."""
 
 MAX_PEERS = 2**16
-"""Most addresses that are remembered; the one that was heard of first is forgotten for one more."""
+"""Maximum number of addresses remembered; the least recent one makes room for another."""
 
 
 @final
 @attrs.frozen
 class Limits:
-    """What is allowed. Args: rate (requests per second and address; 0: any), body (bytes of a request), held (bytes of
-    all requests under way), seconds (for a request to arrive, and for its answer), connections (open at once), head
-    (bytes of a request before its body), tickets (most in one request). Of ``held`` and of ``connections`` one address
-    has a quarter, where it has a rate."""
+    """Limits of a collector; with a rate limit, one address has at most a quarter of pending bytes and connections.
+
+    Attributes:
+        rate: requests per second and address; 0: no limit.
+        body: bytes of a request's body.
+        pending_bytes: bytes of all pending requests.
+        seconds: seconds for a request to arrive, and for its answer.
+        connections: open connections.
+        head: bytes of a request before its body.
+        tickets: tickets in one request.
+    """
 
     rate: float = 100.0
     body: int = 2**22
-    held: int = 2**26
+    pending_bytes: int = 2**26
     seconds: float = 20.0
     connections: int = 2000
     head: int = 2**15
     tickets: int = 10_000
 
     @property
-    def alone(self) -> int:
-        """Most connections of one address, so that nobody takes all by sending nothing on many."""
+    def connections_per_peer(self) -> int:
+        """Maximum number of connections of one address, so that idle ones cannot take them all."""
         return max(1, self.connections // 4) if self.rate else self.connections
 
     @property
-    def held_alone(self) -> int:
-        """Most bytes under way of one address, so that nobody takes all memory by requests that do not end."""
-        return self.held // 4 if self.rate else self.held
+    def pending_bytes_per_peer(self) -> int:
+        """Maximum pending bytes of one address, so that endless requests cannot take all memory."""
+        return self.pending_bytes // 4 if self.rate else self.pending_bytes
 
 
 DEFAULT = Limits()
@@ -149,8 +162,12 @@ DEFAULT = Limits()
 
 @final
 class Rates:
-    """A token bucket per address. Addresses of this machine, where a proxy may run, have no limit. Args: rate (per
-    second; 0: no limits), clock (seconds that never go back)."""
+    """Token bucket per address; this machine, where a proxy may run, has no limit.
+
+    Args:
+        rate: requests per second; 0: no limits.
+        clock: monotonic clock, in seconds.
+    """
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._clock = rate, clock
@@ -158,11 +175,11 @@ class Rates:
         self._used = dict[str, tuple[float, float]]()
 
     def __len__(self) -> int:
-        """How many addresses are remembered."""
+        """Return the number of addresses remembered."""
         return len(self._used)
 
     def wait(self, address: str) -> float:
-        """Take one request of an address: 0 if it is allowed, else the seconds until one is."""
+        """Count one request of an address; return 0 if it is allowed, else the seconds until one is."""
         peer = peer_of(address) if self._rate else None
         if peer is None:
             return 0.0
@@ -184,45 +201,44 @@ class Rates:
 
 
 @final
-class HeldBytes:
-    """Bytes of requests under way, of all and per address; this machine's have no share. Args: limits, counts (whose
-    ``held`` is their sum)."""
+class PendingBytes:
+    """Bytes of pending requests per address, without a share for this machine; ``counts`` has their sum."""
 
     def __init__(self, limits: Limits, counts: ServiceCounts) -> None:
         self._limits, self._counts = limits, counts
         self._peers = Counter[str]()
 
     def __len__(self) -> int:
-        """Return the number of addresses with bytes under way."""
+        """Return the number of addresses with pending bytes."""
         return len(self._peers)
 
     def add(self, peer: str | None, size: int) -> None:
-        """Hold so many more bytes of an address; a negative number lets go of them."""
-        self._counts.held += size
+        """Add ``size`` bytes (negative: release them) of an address."""
+        self._counts.pending_bytes += size
         if peer is not None:
             self._peers[peer] += size
             if not self._peers[peer]:
                 del self._peers[peer]
 
     def full(self, peer: str | None) -> bool:
-        """Return whether an address, or all together, hold more than they may."""
-        alone = peer is not None and self._peers[peer] > self._limits.held_alone
-        return alone or self._counts.held > self._limits.held
+        """Return True if an address, or all together, exceed their limit."""
+        peer_full = peer is not None and self._peers[peer] > self._limits.pending_bytes_per_peer
+        return peer_full or self._counts.pending_bytes > self._limits.pending_bytes
 
 
 def retry_after(seconds: float) -> dict[str, str]:
-    """The header that says when to come again."""
+    """Return the header that says when to retry."""
     return {"retry-after": str(max(1, math.ceil(seconds)))}
 
 
 def peer_of(address: str) -> str | None:
-    """Whom an address belongs to: itself, or its network of 64 bits in version 6; None for this machine."""
+    """Return the owner of an address: itself, or for IPv6 its /64 network; None for this machine."""
     try:
-        given = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address or None
-    if isinstance(given, ipaddress.IPv6Address):
-        given = given.ipv4_mapped or given
-    if given.is_loopback:
+    if isinstance(ip, ipaddress.IPv6Address):
+        ip = ip.ipv4_mapped or ip
+    if ip.is_loopback:
         return None
-    return str(given) if given.version == 4 else str(ipaddress.ip_network((int(given) >> 64 << 64, 64)))
+    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((int(ip) >> 64 << 64, 64)))

@@ -1,4 +1,4 @@
-"""What a supervisor is told of a collector: that it takes reports, and that it ends. systemd's protocol, sd_notify."""
+"""Notifications to a supervisor, in systemd's protocol sd_notify: the collector accepts reports, or ends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import suppress
 
 
 def notify(state: str) -> None:
-    """Tell the supervisor a state such as "READY=1"; do nothing without one."""
+    """Send the supervisor, if there is one, a state such as "READY=1"."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address.startswith(("/", "@")):
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-            line.connect(f"\0{address[1:]}" if address[0] == "@" else address)
-            line.send(state.encode())
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+            connection.connect(f"\0{address[1:]}" if address[0] == "@" else address)
+            connection.send(state.encode())

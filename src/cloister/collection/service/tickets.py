@@ -1,9 +1,9 @@
-"""Tickets: an issuer's Ed25519 signatures, each of which lets one user number report under one plan.
+"""Tickets: Ed25519 signatures of an issuer, each allowing one user number to report under one plan.
 
-Numbers that liars choose spoil a round, since a number says which question is asked. Whoever knows the people, who need
-not be the collector, signs a ticket per number and gives each person hers; it holds for all rounds of the plan. The
-issuer knows who has which number, and sees no report; the collector sees which numbers have reported, as it does
-without tickets. A ticket is 64 bytes; a file of them holds those of consecutive numbers, one after the other.
+Malicious clients that choose their numbers spoil a round, since a number decides which question is asked. Whoever knows
+the people, not necessarily the collector, signs a ticket per number and gives it to its person; it holds for all rounds
+of the plan. The issuer knows who has which number, but sees no report; the collector sees which numbers have reported,
+as it does without tickets. A ticket has 64 bytes; a file of tickets holds those of consecutive numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.plan.canonical_json import appearing, flush, private, reading, writing
+from cloister.collection.plan.durable_files import atomic_file, create_private, flush, reading, writing
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.keyfiles import check_own
 
@@ -41,49 +41,53 @@ MAX_KEY_BYTES = 2**16
 @final
 @attrs.frozen
 class Issuer:
-    """Checks tickets. Args: key (the issuer's public one)."""
+    """Issuer of tickets, known by its public key."""
 
     key: Ed25519PublicKey
 
     @classmethod
     def read(cls, path: Path) -> Issuer:
-        """Read what ``new_key`` wrote for everybody. Raises: InvalidInput: it holds no such key."""
-        other = "the issuer's own key: collectors take the other half of the pair, the file that ends in .pub"
-        key = _loaded(path, load_pem_public_key, _private_key, other)
+        """Read a public key written by ``new_key``. Raises: InvalidInput: the file holds none."""
+        other = "the issuer's private key: collectors need the public one, the file that ends in .pub"
+        key = _load(path, load_pem_public_key, _private_key, other)
         if not isinstance(key, Ed25519PublicKey):
             raise InvalidInput(f"{path} holds no public key of an issuer: give the file that ends in .pub")
         return cls(key)
 
     def valid(self, plan: str, tickets: Iterable[tuple[int, bytes]]) -> list[bool]:
-        """Which tickets are this issuer's. Args: plan (hash), tickets (user numbers, with 64 bytes each)."""
+        """Return which tickets are valid, given the plan's hash and user numbers with 64 bytes each."""
         return [self._valid(plan, user, ticket) for user, ticket in tickets]
 
     def _valid(self, plan: str, user: int, ticket: bytes) -> bool:
         try:
-            self.key.verify(ticket, signed(plan, user))
+            self.key.verify(ticket, ticket_message(plan, user))
         except InvalidSignature:
             return False
         return True
 
 
-def signed(plan: str, user: int) -> bytes:
-    """What a ticket signs. Args: plan (hash), user (number)."""
+def ticket_message(plan: str, user: int) -> bytes:
+    """Return the message that a ticket signs: the plan's hash and the user's number."""
     return PURPOSE + bytes.fromhex(plan) + user.to_bytes(8, "little")
 
 
 def new_key(path: Path) -> Path:
-    """Make an issuer's key: a file for its owner alone, and beside it one for everybody. Returns: the latter's path.
-    Raises: InvalidInput: one of them is there, or cannot be written."""
+    """Create an issuer's private key, for its owner alone, and beside it the public one, whose path is returned.
+
+    Raises: InvalidInput: one of the files exists or cannot be written.
+    """
     if not path.name:
-        raise InvalidInput(f"'{path}' is a folder: give the name of a file to make, such as issuer.key")
+        raise InvalidInput(f"'{path}' is a folder: give the name of a new file, such as issuer.key")
     public = path.with_suffix(".pub")
     if public == path:
-        raise InvalidInput(f"{path} is the name of the file for everybody: choose another ending, such as .key")
-    for one in (path, public):
-        if os.path.lexists(one):
-            raise InvalidInput(f"{one} is there already: a key is never replaced, since tickets in use would die")
+        raise InvalidInput(f"{path} is the name of the public key's file: choose another ending, such as .key")
+    for target in (path, public):
+        if os.path.lexists(target):
+            raise InvalidInput(
+                f"{target} already exists: it is not replaced, since tickets in use would become invalid"
+            )
     key = Ed25519PrivateKey.generate()
-    with writing(path), private(path) as file:
+    with writing(path), create_private(path) as file:
         file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         flush(file)
     with writing(public), public.open("xb") as file:
@@ -93,9 +97,9 @@ def new_key(path: Path) -> Path:
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
-    """An issuer's own key. Raises: InvalidInput: the file holds none. Refused: others can read it."""
-    other = "the public half of a pair, which checks tickets: the other half signs them, the issuer's own key"
-    key = _loaded(path, _private_key, load_pem_public_key, other)
+    """Read an issuer's private key. Raises: InvalidInput: the file holds none. Refused: others can read it."""
+    other = "the public key, which checks tickets: give the issuer's private key, which signs them"
+    key = _load(path, _private_key, load_pem_public_key, other)
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidInput(f"{path} holds no key of an issuer: 'cloister tickets new-key' makes one")
     with reading(path):
@@ -104,18 +108,20 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 
 
 def mint(key: Ed25519PrivateKey, plan: str, users: Iterable[int]) -> Iterator[bytes]:
-    """Yield a ticket for each user number. Args: plan (hash)."""
+    """Yield a ticket for each user number under the plan with this hash."""
     for user in users:
-        yield key.sign(signed(plan, user))
+        yield key.sign(ticket_message(plan, user))
 
 
 def write(path: Path, tickets: Iterable[bytes]) -> None:
-    """Write tickets one after the other, for the owner alone; a file is there whole or not at all. Raises:
-    InvalidInput: it is there already, or cannot be written."""
+    """Write tickets to a new file, readable by its owner alone, whole or not at all.
+
+    Raises: InvalidInput: it exists or cannot be written.
+    """
     with writing(path):
         if os.path.lexists(path):
-            raise InvalidInput(f"{path} is there already, and is not replaced: choose another --out, or remove it")
-        with appearing(path, os.link, owners=True) as file:
+            raise InvalidInput(f"{path} already exists and is not replaced: choose another --out, or remove it")
+        with atomic_file(path, os.link, private=True) as file:
             for ticket in tickets:
                 file.write(ticket)
 
@@ -124,14 +130,14 @@ def _private_key(content: bytes) -> Any:
     return load_pem_private_key(content, None)
 
 
-def _loaded(path: Path, load: Any, other: Any, what: str) -> Any:
-    """The key in a file. Args: load (reads it), other (reads the other half of a pair), what (that is, in words)."""
+def _load(path: Path, load: Any, other: Any, description: str) -> Any:
+    """Return the key in a file by ``load``; if ``other`` reads it, refuse it as ``description``."""
     with reading(path), path.open("rb") as file:
         content = file.read(MAX_KEY_BYTES)
     try:
         return load(content)
-    except (ValueError, TypeError):  # TypeError: it has a password
+    except (ValueError, TypeError):  # TypeError: the key has a password
         with suppress(ValueError, TypeError):
             if isinstance(other(content), (Ed25519PrivateKey, Ed25519PublicKey)):
-                raise InvalidInput(f"{path} holds {what}") from None
-        raise InvalidInput(f"{path} holds no key: give a PEM file of 'cloister tickets new-key'") from None
+                raise InvalidInput(f"{path} holds {description}") from None
+        raise InvalidInput(f"{path} holds no key: give a PEM file made by 'cloister tickets new-key'") from None

@@ -1,1 +1,1 @@
-"""The shuffler: it removes the senders of messages and puts all messages in random order."""
+"""Shuffler: removes the senders of messages and puts all messages in random order."""

@@ -1,18 +1,18 @@
-"""The shuffler: takes users' messages and releases them without senders, in uniformly random order.
+"""Shuffler: takes users' messages and releases them without senders, in uniformly random order.
 
     done = shuffle("plan/", ["reports/"], "shuffled/")
 
-It sees who sent which messages; under split-and-mix and the like these reveal everything, so it must be trusted not to
-keep or tell. It checks form: that files are whole and of this plan, and that each user sends, once, as many messages as
-the plan asks for, each of the form of its question. It releases the messages of all accepted users, in uniformly random
-order (``cloister.collection.shuffler.release``), in files of fixed shape, all of them or none. For fewer users
-than the plan's guarantee needs it releases nothing.
+It sees who sent which messages; under split-and-mix and the like these reveal everything, so it must be trusted neither
+to keep nor to pass them on. It checks the form: files are complete and of this plan, and each user sends, once, as many
+messages as the plan asks for, each of the form of its question. It releases the messages of all accepted users in
+uniformly random order (``shuffler.release``), in files of fixed shape, all of them or none. For fewer users than the
+plan's guarantee needs it releases nothing.
 
 Guarantee (if the shuffler is honest): the release is a uniformly random permutation of the multiset of accepted
-messages; who is accepted depends on what users sent as a whole, and on nothing else.
+messages; who is accepted depends on the users' messages only.
 
-A plan is shuffled once. Given two releases of one plan, the second with one more user, anybody can tell that user's
-messages apart.
+A plan is shuffled once: from two releases of one plan, the second with one more user, anybody can tell that user's
+messages.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.intake.sources import Given
+from cloister.collection.intake.sources import ReportInput
 from cloister.collection.intake.validator import Intake
-from cloister.collection.plan.canonical_json import beside, made, sync, writing
+from cloister.collection.plan.durable_files import created_folder, sync, temporary_path, writing
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.intake import Senders
-from cloister.collection.shuffler.release import Release, Scattered, released_apart, scattered_apart
+from cloister.collection.shuffler.release import Release, Scattered, release_in_parts, scatter_in_parts
 from cloister.collection.wire.messages import ReleaseForm, records_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
@@ -43,32 +43,40 @@ from cloister.rows.workers.engine import Engine, spread
 @final
 @attrs.frozen
 class ShuffleResult:
-    """Outcome of a shuffle. Args: plan (hash), folder, people (accepted users), messages (released), files, tally
-    (what was refused)."""
+    """Outcome of a shuffle.
+
+    Attributes:
+        plan: hash of the plan.
+        folder: folder of the release.
+        people: number of accepted users.
+        messages: number of released messages.
+        files: number of released files.
+        intake: counts of accepted and refused input.
+    """
 
     plan: str
     folder: Path
     people: int
     messages: int
     files: int
-    tally: Intake
+    intake: Intake
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "plan": self.plan,
             "people": self.people,
             "messages": self.messages,
             "files": self.files,
             "folder": str(self.folder),
-            "read": self.tally.files,
-            "refused": self.tally.reasons,
+            "read": self.intake.files,
+            "refused": self.intake.reasons,
         }
 
 
 def shuffle(
     plan: CollectionPlan | str | os.PathLike[str],
-    reports: Given,
+    reports: ReportInput,
     out: str | os.PathLike[str],
     *,
     strict: bool = False,
@@ -80,48 +88,54 @@ def shuffle(
 ) -> ShuffleResult:
     """Shuffle users' messages into a new folder.
 
-    If killed, it leaves no folder or the complete one; run again, it removes the remains and starts over. Memory does
-    not grow with the messages: a bit per planned user, one piece of messages, and one of the ``FILES`` parts of all
-    messages, which is permuted at once. The disk holds all messages twice, uncompressed.
+    If killed, it leaves no folder or the complete one; run again, it removes the remains and starts over. It needs
+    memory for a bit per planned user, a piece of messages, and the largest of the ``FILES`` parts of all messages,
+    which is permuted at once; and disk space for all messages twice, uncompressed.
 
     Args:
         plan: a plan of trust Shuffled, or its folder.
-        reports: folders, files or patterns of what 'cloister encode' wrote under this plan; bytes, binary files that
-            are open; or any number of these, paths first.
-        out: the folder to create. Messages are scattered in its parent: nobody else may read that.
+        reports: folders, files or patterns of files that 'cloister encode' wrote under this plan; bytes, open binary
+            files; or any number of these, paths first.
+        out: folder to create. Messages are scattered in its parent, which nobody else may read.
         strict: fail at the first refusal.
         progress: called with the number of messages just read or written.
-        rng: for tests only. A repeatable order hides nothing.
-        engine, workers, scheduler: where files are read and written, as for ``fit``; the machines of an engine are the
-            shuffler's. The disk then holds all messages three times.
+        rng: generator for tests only: a repeatable order hides nothing.
+        engine: engine that reads and writes files, as for ``fit``, on machines of the shuffler. The disk then holds all
+            messages three times.
+        workers: as for ``fit``.
+        scheduler: as for ``fit``.
 
     Raises:
         InvalidInput: there are no such files, or the folder cannot be written or is in use.
-        Refused: fewer users than the plan needs, and then nothing is released; another shuffle into this folder runs;
-            or something was refused under ``strict``.
+        Refused: fewer users than the plan needs, so that nothing is released; another shuffle into this folder runs; or
+            something was refused under ``strict``.
     """
     opened = plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan)
     if opened.crowd is None:
-        raise Refused("this plan has trust Local: send its reports straight to the server, without a shuffler")
+        raise Refused("this plan has trust Local: send its reports to the server, without a shuffler")
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
-    told = progress or (lambda n: None)
+    progress = progress or (lambda n: None)
     form, secret, name = ReleaseForm(opened.hash, round), noise.child("shuffle"), secrets.token_bytes(16)
-    with spread(engine, workers, scheduler) as runner, _workshop(target) as folder:
-        senders = Senders(reports, opened, round, strict, told, runner)
+    with spread(engine, workers, scheduler) as runner, _work_folder(target) as folder:
+        senders = Senders(reports, opened, round, strict, progress, runner)
         place, work = folder / "release", folder / "scattered"
         work.mkdir()
 
-        def release(messages: int) -> Release:
+        def new_release(messages: int) -> Release:
             place.mkdir()
             return Release(place, form, name, messages)
 
         if runner.apart:
-            folders = scattered_apart(runner, senders, work, form.width, secret, told)
+            folders = scatter_in_parts(runner, senders, work, form.width, secret, progress)
             _refuse_few(senders.intake, opened.crowd.min_honest_users)
-            count, files = released_apart(runner, folders, work, form.width, secret, release, told)
+            count, files = release_in_parts(runner, folders, work, form.width, secret, new_release, progress)
         else:
             count, files = _in_this_process(
-                senders, opened.crowd.min_honest_users, Scattered(work, form.width, secret), release, told
+                senders,
+                opened.crowd.min_honest_users,
+                Scattered(work, form.width, secret),
+                new_release,
+                progress,
             )
         shutil.rmtree(work)
         _publish(place, target)
@@ -129,55 +143,61 @@ def shuffle(
 
 
 def _in_this_process(
-    senders: Senders, least: int, scattered: Scattered, release: Callable[[int], Release], told: Callable[[int], None]
+    senders: Senders,
+    min_people: int,
+    scattered: Scattered,
+    new_release: Callable[[int], Release],
+    progress: Callable[[int], None],
 ) -> tuple[int, int]:
-    """Shuffle the messages of the senders who count. Returns: the number of messages and of files."""
+    """Shuffle the messages of the senders who count; return the numbers of messages and files."""
     try:
         for messages in senders.accepted():
             scattered.add(records_of(messages))
-        _refuse_few(senders.intake, least)
-        made = release(scattered.count)
-        made.write_all(scattered.shuffled(), told)
+        _refuse_few(senders.intake, min_people)
+        release = new_release(scattered.count)
+        release.write_all(scattered.shuffled(), progress)
     finally:
         scattered.close()
-    return scattered.count, made.files
+    return scattered.count, release.files
 
 
-def _refuse_few(intake: Intake, least: int) -> None:
-    if intake.accepted < least:
+def _refuse_few(intake: Intake, min_people: int) -> None:
+    if intake.accepted < min_people:
         raise Refused(
-            f"{intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs "
-            f"{least:,}: nothing is released{''.join(f'; {line}' for line in intake.lines())}"
+            f"{intake.accepted:,} people have sent usable messages, but the plan's guarantee needs {min_people:,}: "
+            f"nothing is released{''.join(f'; {line}' for line in intake.lines())}"
         )
 
 
 @contextmanager
-def _workshop(target: Path) -> Iterator[Path]:
-    """A new folder beside the target for this process only, removed afterwards. Remains of killed runs are removed
-    first, since they nearly reveal the order of arrival."""
-    _free(target)
+def _work_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside the target for this process only, and remove it afterwards.
+
+    Remains of killed runs are removed first, since they nearly reveal the order of arrival.
+    """
+    _check_free(target)
     with ExitStack() as stack:
         with writing(target):
-            stack.enter_context(made(target.parent))
-            for left in target.parent.glob(_workshops(target)):
-                with _held(left, target):
-                    shutil.rmtree(left)
-            folder = beside(target)
+            stack.enter_context(created_folder(target.parent))
+            for remains in target.parent.glob(_work_folders(target)):
+                with _locked(remains, target):
+                    shutil.rmtree(remains)
+            folder = temporary_path(target)
             folder.mkdir(mode=0o700)
         try:
-            with writing(target, ". Nothing was released"), _held(folder, target):
+            with writing(target, ". Nothing was released"), _locked(folder, target):
                 yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _workshops(target: Path) -> str:
-    """A pattern of this target's working folders only; its name may hold wildcards or begin like another target's."""
+def _work_folders(target: Path) -> str:
+    """Return a pattern of this target's work folders only; its name may hold wildcards, or begin another's."""
     return f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"
 
 
 @contextmanager
-def _held(folder: Path, target: Path) -> Iterator[None]:
+def _locked(folder: Path, target: Path) -> Iterator[None]:
     """Lock a folder for as long as the block or the process runs."""
     import fcntl
 
@@ -189,18 +209,18 @@ def _held(folder: Path, target: Path) -> Iterator[None]:
         yield
 
 
-def _free(target: Path) -> None:
+def _check_free(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidInput(
-            f"{target} exists already. If it holds this plan's messages, all of them were released, whole: a plan is "
-            f"shuffled once, since two releases would show who is in only one of them. Otherwise choose another folder"
+            f"{target} already exists. If it holds this plan's messages, the release is complete: a plan is shuffled "
+            f"once, since two releases would show who is in only one of them. Otherwise choose another folder"
         )
 
 
 def _publish(folder: Path, target: Path) -> None:
     """Rename the finished folder into place, durably."""
     sync(folder)
-    _free(target)
+    _check_free(target)
     if target.exists():
         target.rmdir()
     folder.rename(target)

@@ -1,1 +1,1 @@
-"""Reports and messages as bytes: the one form in which they are sent, kept and read."""
+"""Binary form of reports and messages."""

@@ -1,4 +1,4 @@
-"""A set of user numbers: one bit per planned user."""
+"""Set of user numbers: one bit per planned user."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools, Ids
 
 BLOCK = 2**20
-"""Numbers that ``pieces`` unpacks at once."""
+"""User numbers that ``pieces`` unpacks at once."""
 
 
 @final
 class UserSet:
-    """A set of numbers 0 <= user < size, in size / 8 bytes. ``count``: how many are in it. Raises: InvalidInput: not
-    enough memory."""
+    """Set of numbers 0 <= user < size, in size / 8 bytes; ``count`` is the number of its elements.
+
+    Raises: InvalidInput: not enough memory.
+    """
 
     def __init__(self, size: int) -> None:
         self.size, self.count = size, 0
@@ -27,32 +29,31 @@ class UserSet:
             raise InvalidInput(f"a bit for each of the plan's {size:,} users is more memory than there is") from None
 
     def has(self, users: Ids) -> Bools:
-        """Which of these (n,), all below size, are in the set."""
+        """Return which users (n,), all below size, are in the set."""
         place, bit = _bits(users)
-        there: Bools = (self._bits[place] & bit) != 0
-        return there
+        present: Bools = (self._bits[place] & bit) != 0
+        return present
 
     def add(self, users: Ids) -> None:
-        """Add these (n,). Raises: InvalidInput: one is out of range or in the set already; then nothing is known of
-        what was added."""
+        """Add users (n,). Raises: InvalidInput: one is out of range or in the set; how many were added is unknown."""
         if len(users) and int(users.max()) >= self.size:
             raise InvalidInput(f"user numbers must be whole numbers from 0 to {self.size - 1}: some are not")
         place, bit = _bits(users)
         if (self._bits[place] & bit).any() or not first_of(users).all():
-            raise InvalidInput("a user number stands twice: give each user one row")
+            raise InvalidInput("a user number occurs twice: give each user one row")
         np.bitwise_or.at(self._bits, place, bit)
         self.count += len(users)
 
-    def mark(self, users: Ids) -> Ids:
-        """Add these (n,), all below size, whether they are in the set or not; those that were, or that stand twice."""
-        again = users[self.has(users) | ~first_of(users)]
+    def update(self, users: Ids) -> Ids:
+        """Add users (n,), all below size; return those that were in the set or occur again."""
+        repeated = users[self.has(users) | ~first_of(users)]
         place, bit = _bits(users)
         np.bitwise_or.at(self._bits, place, bit)
-        self.count += len(users) - len(again)
-        return again
+        self.count += len(users) - len(repeated)
+        return repeated
 
-    def join(self, other: UserSet) -> UserSet:
-        """Add all of another set of this size; the numbers that were in both, as a set."""
+    def merge(self, other: UserSet) -> UserSet:
+        """Add another set of this size; return the intersection of both."""
         both = UserSet(self.size)
         np.bitwise_and(self._bits, other._bits, out=both._bits)
         np.bitwise_or(self._bits, other._bits, out=self._bits)
@@ -60,17 +61,17 @@ class UserSet:
         self.count += other.count - both.count
         return both
 
-    def pieces(self, most: int) -> Iterator[Ids]:
-        """Yield all numbers, ascending, at most ``most`` at a time."""
+    def pieces(self, size: int) -> Iterator[Ids]:
+        """Yield all users, ascending, at most ``size`` at a time."""
         for start in range(0, len(self._bits), BLOCK // 8):
-            found = np.flatnonzero(np.unpackbits(self._bits[start : start + BLOCK // 8], bitorder="little"))
-            users = (found + 8 * start).astype(np.uint64)
-            for first in range(0, len(users), most):
-                yield users[first : first + most]
+            positions = np.flatnonzero(np.unpackbits(self._bits[start : start + BLOCK // 8], bitorder="little"))
+            users = (positions + 8 * start).astype(np.uint64)
+            for first in range(0, len(users), size):
+                yield users[first : first + size]
 
 
 def first_of(users: Ids) -> Bools:
-    """Mask (n,) of each user's first position."""
+    """Return the mask (n,) of each user's first position."""
     ascending = users if (users[1:] > users[:-1]).all() else np.sort(users)
     if (ascending[1:] > ascending[:-1]).all():
         return np.ones(len(users), bool)
@@ -80,5 +81,5 @@ def first_of(users: Ids) -> Bools:
 
 
 def _bits(users: Ids) -> tuple[Ids, AnyArray]:
-    """The byte that holds each number, and its bit in there."""
+    """Return the index of each user's byte, and the user's bit in it."""
     return users >> np.uint64(3), (np.uint8(1) << (users & np.uint64(7)).astype(np.uint8)).astype(np.uint8)

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import attrs
 
-from cloister.collection.plan import bundle
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, create_app
 from cloister.collection.service.running import listening, serve
@@ -53,9 +53,9 @@ def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[S
     )
     with TemporaryDirectory(prefix="cloister-phones-") as folder:
         published, reports = Path(folder, "plan"), Path(folder, "reports")
-        bundle.write(plan, published, words(plan, plan.rounds()))
+        bundle_folder.write(plan, published, words(plan, plan.rounds()))
         app = create_app(published, reports)
-        desk, reader = app.state.desk, Reader(plan, reports)
+        desk, reader = app.state.collector, Reader(plan, reports)
         pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)
         app.router.routes[:0] = pages.routes()
         try:
