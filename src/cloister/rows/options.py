@@ -75,57 +75,56 @@ class Reading:
     """
 
     columns: Sequence[str | int] | str | None = _option(
-        "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
-        "which take numbers that are neither id-like nor dates (of CSV, any columns). With a result or a plan: what "
-        "its columns are called in these rows, in its order, or its own names in any order. Default: those of the "
-        "result, the plan or the start, or else those that --bounds and --category name; of NPY and NPZ all.",
+        "Columns to use, separated by commas: names (in double quotes if they hold a comma), or patterns such as '*', "
+        "which match columns of numbers except ids and dates (in CSV: every column). With a result or a plan: the "
+        "names that its columns have in these rows, in its order, or its own names in any order. Default: those of "
+        "the result, plan or start, otherwise those that --bounds and --category name; in NPY and NPZ all.",
         written="list",
     )
     categories: Mapping[str, Any] | None = _option(
-        "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
+        "Column of categories with its public values: ward=A,B,C. Values that hold a comma go in double quotes: "
         "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
         flag="--category",
         written="table",
     )
     missing: str | None = _option(
-        "Rows with missing or infinite cells: refuse or drop. Default: as the run of the result or the start did, or "
-        "else refuse; under a plan, a person with such a row then "
-        "reports as being nowhere.",
+        "Rows with missing or infinite cells: refuse (stop) or drop; with a plan, drop makes a person with such a row "
+        "report that she is nowhere. Default: what the run of the result or the start did, otherwise refuse.",
     )
     user_column: str | None = _option(
-        "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
-        "report for themselves, it numbers them.",
+        "Column that identifies each row's user. The guarantee then protects users with all their rows, and needs "
+        "--rows-per-user. Where people report for themselves, the column holds their user numbers.",
     )
-    delimiter: str | None = _option("What parts the cells of CSV: ';', tab, ... Default: ','.", only="files")
-    encoding: str | None = _option("Of CSV: utf-8 (default), latin-1, utf-16, ...", only="files")
+    delimiter: str | None = _option("CSV delimiter: ';', tab, ... Default: ','.", only="files")
+    encoding: str | None = _option("CSV encoding: utf-8 (default), latin-1, utf-16, ...", only="files")
     table: str | None = _option(
-        "The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.",
-        only="databases",
-        decides_rows=False,
+        "Table or view in the database: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.", only="databases", decides_rows=False
     )
     materialise: bool | None = _option(
-        "Copy the table's columns into a temporary table first, so that every pass sees the same rows.",
+        "Copy the columns into a temporary table first, so that every pass reads the same rows.",
         only="databases",
         decides_rows=False,
     )
     passes: str | None = _option(
-        "How a pass over a table is made: by a query of its engine, by a stream of its rows to this process, or by "
-        "workers of the engine with this version of cloister (Spark's). Default: the fastest, as a trial on made-up "
-        "rows says.",
+        "Way to make a pass over the table: stream (send its rows to this process), query (let its engine add up) or "
+        "workers (of the engine, with this version of cloister; Spark). Default: the fastest in a trial on made-up "
+        "rows.",
         only="databases",
         flag="--pass",
         metavar="<stream, query or workers>",
         decides_rows=False,
     )
     engine: str | None = _option(
-        "Who reads them: serial (this process; default), processes or dask.", only="files", decides_rows=False
+        "Engine that does the work: serial (this process; default), processes or dask.",
+        only="files",
+        decides_rows=False,
     )
     workers: int | None = _option(
-        "Processes, each on one core; default: one per core.", only="files", decides_rows=False
+        "Number of processes, each on one core. Default: one per core.", only="files", decides_rows=False
     )
     scheduler: str | None = _option("Address of a running Dask scheduler.", only="files", decides_rows=False)
     threads: int | None = _option(
-        "Threads that work on the rows; default: one per core (at most OMP_NUM_THREADS).", decides_rows=False
+        "Number of threads that process rows. Default: one per core (at most OMP_NUM_THREADS).", decides_rows=False
     )
     users: Any = None
     bounded: Sequence[str] | None = None

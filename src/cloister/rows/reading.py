@@ -377,4 +377,4 @@ def piece_rows(dimension: int) -> int:
 def refuse_too_many(rows: int) -> None:
     """Raise InvalidInput beyond the number of rows for which sums cannot overflow."""
     if rows > CAP:
-        raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")
+        raise InvalidInput(f"there are more than {CAP} rows, the most that one run reads: use fewer")

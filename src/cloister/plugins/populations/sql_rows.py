@@ -189,7 +189,10 @@ class SqlRows(TableRows):
         self._copy, self._held, self._kept_facts = None, None, None
         self._numbered, self._crowded, dialect = False, True, self._database.dialect
         if dialect.hashed is None:
-            raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
+            raise InvalidInput(
+                f"{self._database.name} has no hash function that cloister knows, and choosing rows of users needs "
+                f"one: save the rows as Parquet"
+            )
         rows, names = self._named.table, self._marked
         users = of_each(rows, names, dialect)
         counted = self._sums(
