@@ -23,8 +23,8 @@ import pandas as pd
 
 from cloister.lab.made import WARDS, hospital
 from cloister.metrics import nicv
-from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.fit import fit, source
+from cloister.run.layers.histograms import Descriptions, descriptions_of
 from cloister.run.request import Request
 from cloister.run.result import Result
 

@@ -44,12 +44,13 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.metrics import nicv
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.counts.adaptive_response import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hadamard_transform import parity
 from cloister.plugins.oracles.local.hashing import Hashed
-from cloister.plugins.oracles.local.randomised_response import WORDS, packed
+from cloister.plugins.oracles.local.packed_sets import packed
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, sent
@@ -225,7 +226,7 @@ def supporting(level: Any, users: Ids, targets: Ints) -> AnyArray:
     size = level.size + isinstance(level, Subset)
     ranks = g.random((n, size))
     ranks[:, targets] = -1
-    usual = level.chosen if isinstance(level, Subset) else round(level.size * level.chances.other + 0.5)
+    usual = level.chosen if isinstance(level, Subset) else round(level.size * level.chances.q + 0.5)
     chosen = np.zeros((n, size), bool)
     np.put_along_axis(chosen, np.argpartition(ranks, usual - 1, axis=1)[:, :usual], True, axis=1)
     return packed(chosen)

@@ -32,8 +32,9 @@ import numpy as np
 from accuracy import Cell
 from scipy.optimize import differential_evolution
 
+from cloister.accounting.budgeting import problem_of
 from cloister.accounting.conversions import mu_of
-from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.capabilities import predicted_error
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput

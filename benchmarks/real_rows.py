@@ -1,4 +1,7 @@
-"""Local methods on real sets, repeated up to a million rows, beside what a user would pick instead."""
+"""Local methods on real sets, repeated up to a million rows, beside what a user would pick instead.
+
+``naive-noise`` needs ``pip install examples/cloister-baselines``.
+"""
 
 from __future__ import annotations
 

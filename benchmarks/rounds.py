@@ -8,7 +8,7 @@
 
 Rows: those of benchmarks/mixtures.py. Noise is seeded here, so that a table can be made again; every
 figure is cost / n on the true rows (distances for k-median). Results are kept in a file of JSON lines, and what is
-there is not run again.
+there is not run again. ``naive-noise`` needs ``pip install examples/cloister-baselines``.
 """
 
 from __future__ import annotations

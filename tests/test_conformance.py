@@ -30,7 +30,6 @@ FIRST = {s.target: s.role for s in reversed(BUILT_IN)}
 
 
 OTHERWISE = (
-    ("Method", "k-variates", {"power": 2.0, "significance": 0.0}),
     ("Method", "private-lloyd-median", {"radius_scale": 0.8, "rounds": 2}),
     ("TreeBuilder", "spread-cells", {"cells": 64, "directions": "orthogonal"}),
     ("NonPrivateSolver", "kmedian++", {"starts": 1, "candidates": 1, "rounds": 1, "steps": 1}),

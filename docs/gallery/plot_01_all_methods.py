@@ -38,14 +38,12 @@ methods = [
     "radius-means",
     "shrunk-lloyd",
     "hst-means",
-    "evolution",
     "fastlloyd",
     "gauss-lloyd",
     "su-lloyd",
     "tree-means",
     "tree-coreset",
     "tree-coreset-lsh",
-    "k-variates",
 ]
 warnings.filterwarnings("ignore", message=".*")  # what a small budget may do to a method is shown here on purpose
 

@@ -49,6 +49,12 @@ from cloister.core.errors import (
     UnknownName as UnknownName,
     WrongComposition as WrongComposition,
 )
+from cloister.core.fingerprints import (
+    fingerprint as fingerprint,
+    fingerprint_of as fingerprint_of,
+    fingerprinter as fingerprinter,
+    subkey as subkey,
+)
 from cloister.core.lattice import (
     CAP as CAP,
     Bound as Bound,
@@ -73,12 +79,6 @@ from cloister.core.randomness import (
     NoiseRng as NoiseRng,
     PublicRng as PublicRng,
     skellam_ratio as skellam_ratio,
-)
-from cloister.core.record import (
-    inside as inside,
-    mark as mark,
-    mark_of as mark_of,
-    marking as marking,
 )
 from cloister.core.registry.components import (
     Spec as Spec,
@@ -136,7 +136,7 @@ from cloister.noise.channel import (
     TensorChannel as TensorChannel,
     Threshold as Threshold,
 )
-from cloister.noise.laws import (
+from cloister.noise.distributions import (
     UP as UP,
     Gaussian as Gaussian,
     Laplace as Laplace,
@@ -150,8 +150,10 @@ from cloister.noise.laws import (
 from cloister.noise.oracle import (
     AdditiveCounts as AdditiveCounts,
     AdditiveNoise as AdditiveNoise,
-    RingChannel as RingChannel,
     most_rows_option as most_rows_option,
+)
+from cloister.noise.ring import (
+    RingChannel as RingChannel,
 )
 from cloister.noise.sparse import (
     SparseChannel as SparseChannel,

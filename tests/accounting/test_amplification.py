@@ -167,10 +167,10 @@ def test_what_is_cut_off_counts_whole_and_no_more_than_that(
     """Rare numbers of clones, and pairs far from their mean: at most half of each report is divergence."""
     local, epsilon, users = 2.0, 0.2, 60
     exact = response_delta(local, epsilon, users, values)
-    for name, value in (("bins", single_counts), ("_NOTHING", nothing), ("REACH", reach)):
+    for name, value in (("bins", single_counts), ("_NEGLIGIBLE", nothing), ("REACH", reach)):
         monkeypatch.setattr(amplification, name, value)
     if reach < 12:
-        monkeypatch.setattr(amplification, "_ROOM", 0.0)
+        monkeypatch.setattr(amplification, "_MIN_ROOM", 0.0)
     found = response_delta(local, epsilon, users, values)
     p, e = math.exp(local), math.exp(epsilon)
     scale, chance, mean = (p - 1) * (e + 1), values / (p + values - 1), 2 * users / (p + values - 1)
@@ -186,7 +186,7 @@ def test_what_is_cut_off_counts_whole_and_no_more_than_that(
 
 
 def test_where_all_is_cut_off_half_of_each_report_is_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(amplification, "_NOTHING", 1.0)
+    monkeypatch.setattr(amplification, "_NEGLIGIBLE", 1.0)
     p, e = math.exp(2.0), math.exp(0.2)
     whole = (p - 1) * (e + 1) * 5 / (p + 4) / 2
     assert response_delta(2.0, 0.2, 60, 5) == pytest.approx(whole, rel=1e-9)

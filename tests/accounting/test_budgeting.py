@@ -10,8 +10,9 @@ import attrs
 import pytest
 
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import joint_problem, problem_of
 from cloister.accounting.composition import Spent
-from cloister.accounting.privacy_target import PrivacyTarget, jointly_paid, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
@@ -51,7 +52,7 @@ def measure_of(made: PreparedRun) -> str:
     """The measure of the oracles that are asked; rho if they differ."""
     session: Session[Any] = Session(made.problem, SEED, forecasting=True)
     made.composed.value.cluster(made.problem, session, SEED.child("method"))
-    kinds = {currency.measure for currency in session.currencies}
+    kinds = {currency.measure for currency in session.notions}
     return kinds.pop() if len(kinds) == 1 else "zcdp"
 
 
@@ -122,7 +123,7 @@ def test_the_search_for_a_mixed_budget_begins_at_four_times_the_rho_of_gaussian_
     seen, total, everything = list[Budget](), PrivacyTarget(1.0, 1e-6), frozenset(CURRENCIES.values())
     monkeypatch.setitem(globals(), "choose", lambda budget: seen.append(budget) or ("first", "second"))
     start = Problem(1, Box((0.0,), (1.0,)), 1000, Budget("pure", 1.0))
-    found = jointly_paid(fickle().value, everything, total, start)
+    found = joint_problem(fickle().value, everything, total, start)
     aside = total.measured({"pure", "gaussian"}, uses_delta=True).delta
     mu = total.measured({"gaussian"}).mu
     assert seen[0] == Budget("zcdp", fewer_bits(4 * mu * mu / 2, 10), delta=aside)

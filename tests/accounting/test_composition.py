@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta
-from cloister.accounting.composition import BEYOND
+from cloister.accounting.discrete import BEYOND
 from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput
@@ -40,6 +41,37 @@ def event(
 )
 def test_what_adds_up_is_epsilon_mu_squared_or_rho(paid: Any, delta: float, epsilon: float) -> None:
     assert compose([event(*one) for one in paid], delta) == epsilon
+
+
+def test_without_an_honest_shuffler_events_cost_the_sum_of_what_each_declares() -> None:
+    relies = [Event("test", Budget("pure", 0.25), epsilon_without_shuffler=x) for x in (2.0, 0.5)]
+    assert Spent.on([]) == Spent()
+    assert [Spent.on(relies[:n]).epsilon_without_shuffler for n in range(3)] == [0.0, 2.0, 2.5]
+
+
+def test_the_mechanisms_own_deltas_come_off_the_delta_of_the_conversion() -> None:
+    fails = Event("thresholded", Budget("pure", 0.25), delta=2.0**-20)
+    assert compose([fails], 2.0**-20) == compose([fails], 2.0**-19) == 0.25  # pure noise needs no more
+    assert compose([fails], 2.0**-21) == compose([fails, fails], 2.0**-20) == compose([fails], 0.0) == math.inf
+    noise = event("gaussian", 0.09)
+    assert compose([fails, noise], 2.0**-19) == compose([event("pure", 0.25), noise], 2.0**-20)
+    assert compose([fails, noise], 2.0**-20) == math.inf
+
+
+def test_the_epsilons_of_pure_events_stay_in_their_order() -> None:
+    paid = [event("pure", 0.25), event("gaussian", 0.01), event("pure", 0.5)]
+    assert Spent.on(paid).pures == (0.25, 0.5)
+    assert Spent.on(paid[:1]).plus(Spent.on(paid[2:])) == Spent.on(paid[::2])
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1e-301, 1.0, math.nan])
+def test_a_delta_that_is_no_probability_is_refused(delta: float) -> None:
+    with pytest.raises(InvalidInput, match="delta is"):
+        Spent().epsilon(delta)
+
+
+def test_the_smallest_delta_is_enough_for_gaussian_noise() -> None:
+    assert compose([event("gaussian", 0.01)], 1e-300) == epsilon_of_mu(0.1, 1e-300) < 5
 
 
 def test_a_mixed_run_takes_the_smallest_of_rho_basic_composition_and_its_privacy_loss() -> None:
@@ -84,6 +116,13 @@ def test_noise_in_rho_that_is_no_discrete_gaussian_costs_its_rho(touched: int, s
     assert compose([other], 1e-6) == epsilon_of_rho(0.03, 1e-6)
 
 
+def test_discrete_gaussian_noise_that_is_paid_in_rho_costs_its_mu_squared_too() -> None:
+    spent = Spent.on([event("zcdp", 0.03, touched=3, sigma=2.0**20)])
+    assert (spent.mu_squared, spent.rho, spent.all_rho) == (0.06, 0.0, 0.03)
+    assert spent.drift == 3 * eta(2.0**20)
+    assert spent.epsilon(1e-6) < epsilon_of_mu(math.sqrt(0.06), 1e-6) + 1e-6 < epsilon_of_rho(0.03, 1e-6)
+
+
 def test_an_epsilon_that_its_rho_does_not_cover_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at most rho"):
         compose([Event("laplace", Budget("zcdp", 0.1), pure=0.5)], 1e-6)
@@ -113,6 +152,22 @@ def test_a_gaussian_event_that_hides_half_of_its_noise_is_refused() -> None:
     for touched, sigma in ((3, math.inf), (0, 2.0**16), (-1, math.inf), (3, math.nan), (3, -5.0)):
         with pytest.raises(InvalidInput, match=r"touched|sigma"):
             Spent.on([event("gaussian", 0.1, touched=touched, sigma=sigma)])
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("delta", (-1e-9, 1.0, 1.5, math.nan)),
+        ("epsilon_without_shuffler", (-1e-9, math.nan)),
+        ("ratio", (-1e-9, 1.0, 1.5, math.nan)),
+    ],
+)
+def test_a_declaration_out_of_range_is_refused(name: str, values: tuple[float, ...]) -> None:
+    declared = event("gaussian", 0.1, touched=3, sigma=2.0**16)
+    assert Spent.on([attrs.evolve(declared, **{name: 0.0})]).mu_squared == 0.1
+    for value in values:
+        with pytest.raises(InvalidInput, match=f"'test' declares .*{name.partition('_')[0]}"):
+            Spent.on([attrs.evolve(declared, **{name: value})])
 
 
 def test_shares_of_different_keys_and_unshared_events_add() -> None:

@@ -101,6 +101,12 @@ def test_rho_never_exceeds_its_target_and_is_the_largest_that_does_not_and_epsil
     assert back <= epsilon * (1 + 1e-9) or again >= delta * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("delta_of", [delta_of_mu, delta_of_rho])
+def test_no_delta_is_below_1e_minus_305(delta_of: Any) -> None:
+    """So that what is far below any delta that can be asked for is no 0, which would be a promise without it."""
+    assert delta_of(1e-3, 100.0) == pytest.approx(1e-305, rel=1e-9, abs=0)
+
+
 def test_a_pure_epsilon_costs_half_its_square() -> None:
     assert rho_of_pure(0.5) == 0.125
     assert rho_of_pure(math.inf) == math.inf
@@ -116,16 +122,22 @@ def test_the_ends_are_no_loss_and_no_privacy(delta_of: Any, epsilon_of: Any, man
     assert epsilon_of(math.inf, 1e-6) == math.inf
 
 
+NO_EPSILON = (math.nan, -0.1, math.inf)
+NO_DELTA = (math.nan, -0.1, 0.0, 1.0, 1e-310)
+
+
 @pytest.mark.parametrize(
     ("figure", "of", "wrong"),
     [
-        *(("epsilon", mu_of, (wrong, 1e-6)) for wrong in (math.nan, -0.1, math.inf)),
-        *(("delta", of, (1.0, wrong)) for of in (mu_of, epsilon_of_mu) for wrong in (math.nan, -0.1, 0.0, 1.0, 1e-310)),
-        ("mu", delta_of_mu, (math.nan, 1.0)),
-        *(("rho", epsilon_of_rho, (wrong, 1e-6)) for wrong in (math.nan, -1.0)),
+        *(("epsilon", of, (wrong, 1e-6)) for of in (mu_of, rho_of) for wrong in NO_EPSILON),
+        *(("epsilon", of, (0.5, wrong)) for of in (delta_of_mu, delta_of_rho) for wrong in NO_EPSILON),
+        *(("delta", of, (1.0, w)) for of in (mu_of, rho_of, epsilon_of_mu, epsilon_of_rho) for w in NO_DELTA),
+        *(("mu", of, (wrong, 0.5)) for of in (delta_of_mu, epsilon_of_mu) for wrong in (math.nan, -1.0)),
+        *(("rho", of, (wrong, 0.5)) for of in (delta_of_rho, epsilon_of_rho) for wrong in (math.nan, -1.0)),
+        *(("epsilon", rho_of_pure, (wrong,)) for wrong in (math.nan, -1.0)),
     ],
 )
-def test_a_wrong_figure_is_refused_by_name(figure: str, of: Any, wrong: tuple[float, float]) -> None:
+def test_a_wrong_figure_is_refused_by_name(figure: str, of: Any, wrong: tuple[float, ...]) -> None:
     with pytest.raises(InvalidInput, match=figure):
         of(*wrong)
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cloister.accounting import epsilon_of_discrete, epsilon_of_mu, eta, mu_of
-from cloister.accounting.composition import BEYOND, REACH
+from cloister.accounting.discrete import BEYOND, REACH
 from cloister.core.errors import InvalidInput
 
 
@@ -47,6 +47,43 @@ def test_both_laws_are_within_the_stated_tail() -> None:
         x, p = law(sigma, 30)
         assert math.fsum(p[np.abs(x) > REACH * sigma]) < BEYOND
         assert math.erfc((REACH - 0.5 / sigma) / math.sqrt(2)) < BEYOND
+
+
+def test_the_figures_are_those_that_were_derived() -> None:
+    """With t = 14: eta = (t^2 + 1) / (24 sigma^2), and a noise is beyond t sigma at most as often as 2 e^(-t^2 / 2)."""
+    assert eta(2.0**10) == 197 / (24 * 2.0**20)
+    assert pytest.approx(2 * math.exp(-98), rel=1e-12, abs=0) == BEYOND
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5, math.nan])
+@pytest.mark.parametrize("drift", [0.0, 1e-9, 2.0])
+def test_a_delta_that_is_no_probability_is_refused(drift: float, delta: float) -> None:
+    with pytest.raises(InvalidInput, match="delta is"):
+        epsilon_of_discrete(0.3, drift, 0.0, delta)
+
+
+def test_the_cost_is_the_one_that_was_derived() -> None:
+    """epsilon_0 + 2 drift at delta_0, where e^drift delta_0 and the tails, (1 + e^epsilon) times, are delta."""
+    mu, delta, drift, tail = 0.3, 1e-6, 0.25, 1e-8
+    upper = epsilon_of_mu(mu, delta / 2) + 2 * drift
+    rest = math.exp(-drift) * (delta - (1 + math.exp(upper)) * tail)
+    assert delta / 2 < rest < 0.76 * delta
+    assert epsilon_of_discrete(mu, drift, tail, delta) == epsilon_of_mu(mu, rest) + 2 * drift
+
+
+def test_at_least_half_of_delta_is_the_gaussian_s() -> None:
+    half = math.log(2)  # e^-drift is exactly 1/2
+    assert epsilon_of_discrete(0.3, half, 0.0, 1e-6) == epsilon_of_mu(0.3, 5e-7) + 2 * half
+    for drift in (0.7, 0.75, 1.0, 1.5, math.inf, math.nan):
+        assert epsilon_of_discrete(0.3, drift, 0.0, 1e-6) == math.inf
+    assert epsilon_of_discrete(0.3, 1e-9, 0.0, 2e-300) < 15
+    assert epsilon_of_discrete(0.3, 1e-9, 0.0, 1.9e-300) == math.inf
+
+
+def test_where_the_tails_cost_more_than_a_float_holds_there_is_no_bound() -> None:
+    for mu in (33.0, 36.0, 40.0, 60.0):  # e^700 is a float, e^710 is none
+        assert epsilon_of_discrete(mu, 1e-9, 1e-320, 1e-6) == math.inf
+    assert epsilon_of_discrete(30.0, 1e-9, 1e-320, 1e-6) < 700
 
 
 def test_noise_too_coarse_for_the_proof_has_no_bound() -> None:

@@ -15,9 +15,10 @@ from hypothesis import example, given, settings, strategies as st
 
 from cloister.accounting import Spent, epsilon_of_mu
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import joint_problem
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.mixed import ATOMS, _fewer, delta_of_mixed, epsilon_of_mixed
-from cloister.accounting.privacy_target import PrivacyTarget, jointly_paid
+from cloister.accounting.mixed import ATOMS, _thinned, delta_of_mixed, epsilon_of_mixed
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget, Event, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
@@ -29,6 +30,7 @@ from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(5)
+LAPLACE = {"counts": "discrete-laplace"}
 
 
 def exact(pures: list[float], mu: float, epsilon: float) -> mpmath.mpf:
@@ -94,7 +96,7 @@ def test_losses_move_up_and_by_no_more_than_a_spacing() -> None:
     r = np.random.default_rng(3)
     losses = np.sort(r.normal(0, 1, 5 * ATOMS))
     chances = np.full(len(losses), 1 / len(losses))
-    fewer, held = _fewer(losses, chances)
+    fewer, held = _thinned(losses, chances)
     assert len(fewer) == ATOMS
     assert math.fsum(held) == pytest.approx(1)
     for at in r.normal(0, 1, 50):
@@ -153,8 +155,21 @@ def test_only_pure_and_gaussian_questions_are_priced_together() -> None:
     problem = Problem(2, Box((0.0,), (1.0,)), 100, Budget("pure", 0.5))
     for kinds in ({"pure"}, {"gaussian"}, {"pure", "gaussian", "zcdp"}, {"pure", "exact"}):
         currencies = frozenset(PrivacyNotion(kind) for kind in kinds)  # type: ignore[arg-type]
-        assert jointly_paid(None, currencies, PrivacyTarget(0.5, 1e-6), problem) is None
-    assert jointly_paid(None, frozenset(map(PrivacyNotion, ("pure", "gaussian"))), PrivacyTarget(0.5), problem) is None
+        assert joint_problem(None, currencies, PrivacyTarget(0.5, 1e-6), problem) is None
+    assert joint_problem(None, frozenset(map(PrivacyNotion, ("pure", "gaussian"))), PrivacyTarget(0.5), problem) is None
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k", "rows", "rho"),
+    [(0.5, 1.4e-5, 8, 6500, 173 / 2**12), (1.0, 1e-6, 3, 1000, 137 / 2**10), (4.0, 1e-6, 4, 3000, 101 / 2**6)],
+)
+def test_budgets_of_mixed_runs_are_the_same_everywhere(
+    epsilon: float, delta: float, k: int, rows: int, rho: float
+) -> None:
+    """They are in plans, which machines of other kinds compare by their hashes."""
+    figures = {"k": k, "epsilon": epsilon, "delta": delta, "rows": rows, "bounds": (-1, 1)}
+    asked = Request(method="grid-means", components=LAPLACE, **figures)
+    assert prepare(asked, ["x", "y"]).problem.budget == Budget("zcdp", rho)
 
 
 def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and_all_else_is_as_it_was() -> None:

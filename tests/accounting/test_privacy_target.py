@@ -8,17 +8,27 @@ from typing import Any, get_args
 
 import attrs
 import pytest
+from cloister.noise.laws import enough_bits
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import Accountant, PrivacyTarget, delta_of_mu, mu_of, rho_of
-from cloister.accounting.composition import BEYOND
+from cloister.accounting import (
+    Accountant,
+    PrivacyTarget,
+    Spent,
+    accountant as accounting_of_runs,
+    delta_of_mu,
+    mu_of,
+    rho_of,
+)
 from cloister.accounting.conversions import ROUNDING
-from cloister.accounting.privacy_target import checked_rows_per_user
+from cloister.accounting.discrete import BEYOND, eta
+from cloister.accounting.users import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.reproducible_math import fewer_bits
 
 WIDE = 2.0**16
+MEASURES: tuple[Measure, ...] = ("pure", "gaussian", "zcdp", "exact")
 
 
 def test_pure_noise_gets_epsilon_whatever_delta_is_and_exact_answers_all() -> None:
@@ -26,6 +36,44 @@ def test_pure_noise_gets_epsilon_whatever_delta_is_and_exact_answers_all() -> No
     assert PrivacyTarget(0.7).measured(["pure", "pure"]) == Budget("pure", 0.7)
     assert PrivacyTarget(0.7, 1e-6).measured({"pure"}) == Budget("pure", 0.7)
     assert PrivacyTarget(0.7).measured([]) == Budget("pure", 0.7)
+
+
+def test_a_target_is_a_finite_epsilon_above_0_and_a_delta_below_1() -> None:
+    for epsilon in (1e-300, 1.0, 1e4):
+        assert PrivacyTarget(epsilon).epsilon == epsilon
+    for epsilon in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InvalidInput, match="expected a finite number > 0"):
+            PrivacyTarget(epsilon)
+    with pytest.raises(InvalidInput, match="protects nobody"):
+        PrivacyTarget(math.nextafter(1e4, math.inf))
+    for delta in (0.0, 1e-300, math.nextafter(1, 0)):
+        assert PrivacyTarget(1.0, delta).delta == delta
+    for delta in (-1e-9, 1.0, 1.5, math.inf, math.nan):
+        with pytest.raises(InvalidInput, match="expected a probability"):
+            PrivacyTarget(1.0, delta)
+    for wrong in ("one", None, [1.0], 1j):
+        for figures in ((wrong, 1e-6), (1.0, wrong)):
+            with pytest.raises(InvalidInput, match="epsilon and delta are numbers"):
+                PrivacyTarget(*figures)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        PrivacyTarget(1.0, 1e-6, 3)  # type: ignore[misc]
+
+
+def test_the_unit_of_privacy_is_the_user_where_their_rows_are_limited() -> None:
+    assert [PrivacyTarget(1.0, rows_per_user=m).unit for m in (None, 1, 5)] == ["rows", "users", "users"]
+
+
+def test_mechanisms_with_a_delta_of_their_own_get_all_of_it_beside_pure_noise_and_half_beside_other() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    assert total.measured({"pure"}, uses_delta=True) == Budget("pure", 1.0, delta=1e-6)
+    assert total.measured({"exact"}, uses_delta=True) == Budget("exact", math.inf, delta=1e-6)
+    assert total.measured({"zcdp"}, uses_delta=True) == Budget("zcdp", fewer_bits(rho_of(1.0, 5e-7)), delta=5e-7)
+    mu = fewer_bits(mu_of(1 - 1e-4, 5e-7 * (1 - 1e-4)))
+    assert total.measured({"gaussian"}, uses_delta=True) == Budget("gaussian", mu * mu, delta=5e-7)
+    for measure in MEASURES:
+        with pytest.raises(InvalidInput, match="delta is 0, but thresholds"):
+            PrivacyTarget(1.0, 0.0).measured({measure}, uses_delta=True)
+    assert total.measured({"pure"}).delta == total.measured({"gaussian"}).delta == total.measured({"zcdp"}).delta == 0
 
 
 def test_gaussian_noise_gets_mu_squared_less_the_slack() -> None:
@@ -129,6 +177,76 @@ def test_a_second_stage_may_cost_what_was_left_for_it_and_no_more(measure: Measu
     with pytest.raises(Refused, match="must not depend on answers"):
         books.charge(1, rounds_of(rest, 1)[0])
     books.charge(1, rounds_of(rest, 3)[0])
+
+
+def test_the_least_width_of_the_proof_is_that_of_the_oracles_noise() -> None:
+    """Narrower noise is widened by a bit: else the drift of a second stage could exceed what covers it."""
+    least = accounting_of_runs.WIDE
+    assert least == 2.0**20
+    assert [enough_bits(x) for x in (math.nextafter(least, 0), least)] == [1, 0]
+
+
+@pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
+def test_thresholds_spend_no_more_delta_than_was_set_aside_though_the_whole_would_hold(measure: Measure) -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = attrs.evolve(total.measured({measure}, uses_delta=True), delta=2e-7)
+    event = Event("thresholded", attrs.evolve(budget, amount=1e-4, delta=0.0))
+    Accountant(total, budget).forecast([[attrs.evolve(event, delta=2e-7)]])
+    with pytest.raises(BudgetExceeded, match="the delta that was set aside for thresholds"):
+        Accountant(total, budget).forecast([[attrs.evolve(event, delta=2.1e-7)]])
+
+
+def test_shares_of_delta_that_add_up_to_a_last_digit_more_than_delta_are_admitted() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = total.measured({"pure"}, uses_delta=True)
+    shares = next(n for n in range(2, 100) if sum([1e-6 / n] * n) > 1e-6)
+    event = Event("thresholded", Budget("pure", 1.0 / shares), delta=1e-6 / shares)
+    spent = Accountant(total, budget).forecast([[event] * shares])
+    assert 1e-6 < spent.delta < 1e-6 * (1 + 1e-12)
+
+
+def test_an_epsilon_may_exceed_the_target_s_by_what_sums_round_and_by_no_more() -> None:
+    total = PrivacyTarget(0.01, 0.0)
+    for epsilon in (0.01, 0.01 * ROUNDING):
+        Accountant(total, Budget("pure", 1.0)).forecast([[Event("test", Budget("pure", epsilon))]])
+    over = Budget("pure", math.nextafter(0.01 * ROUNDING, 1))
+    with pytest.raises(BudgetExceeded, match="the run's epsilon"):
+        Accountant(total, Budget("pure", 1.0)).forecast([[Event("test", over)]])
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.3, 1.0, 1.5])
+@pytest.mark.parametrize("tail", [0.0, 0.2, 1.0, 7.25])
+def test_what_covers_a_path_has_no_smaller_drift_and_no_smaller_tail_than_the_path(drift: float, tail: float) -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    books = Accountant(total, total.measured({"gaussian"}))
+    one = eta(2.0**20)
+    cover = books._covering(Spent(drift=drift * one, tail=tail * BEYOND))
+    touched = math.ceil(max(drift, tail))
+    assert (cover.mu_squared, cover.drift, cover.tail) == (books.budget.amount, touched * one, touched * BEYOND)
+
+
+def test_a_round_that_differs_from_its_forecast_is_refused_with_both() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    books = Accountant(total, total.measured({"pure"}))
+    books.forecast([[Event("test", Budget("pure", 0.25)), Event("other", Budget("pure", 0.5))], []])
+    with pytest.raises(Refused, match=r"\(forecast: test pure 0.25, other pure 0.5; asked: none\)"):
+        books.charge(0, [])
+    books.charge(0, [Event("test", Budget("pure", 0.25)), Event("other", Budget("pure", 0.5))])
+    with pytest.raises(Refused, match=r"\(forecast: none; asked: test pure 0.25\)"):
+        books.charge(1, [Event("test", Budget("pure", 0.25))])
+
+
+def test_an_accountant_begins_without_rounds_and_nobody_gives_it_any() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = total.measured({"pure"})
+    for more in ((((Event("test", budget),),),), ((), 1)):
+        with pytest.raises(TypeError):
+            Accountant(total, budget, *more)
+    books = Accountant(total, budget)
+    assert (books.rounds, books.spent, books.left) == (0, Spent(), 1.0)
+    for name in ("total", "budget"):
+        with pytest.raises(attrs.exceptions.FrozenAttributeError):
+            setattr(books, name, None)
 
 
 def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:

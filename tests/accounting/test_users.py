@@ -13,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.ledger.privacy_filter import Cost
-from cloister.accounting.privacy_target import PrivacyTarget, of_row, of_user
+from cloister.accounting.privacy_target import PrivacyTarget
+from cloister.accounting.users import of_row, of_user
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput
@@ -35,6 +36,21 @@ def test_epsilon_grows_with_the_rows_and_rho_and_mu_squared_with_their_square() 
     event = of_user(Event("m", Budget("zcdp", 0.5), pure=1.0), 4)
     spent = Spent.on([event])
     assert (event.spent.amount, event.pure, spent.pure, spent.all_rho) == (8.0, 4.0, 4.0, 8.0)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 2**20])
+def test_a_user_of_m_rows_pays_exactly_m_times_or_its_square(m: int) -> None:
+    """Two rows are no exception: figures that the event declares and those of the run, to the last digit."""
+    for measure in MEASURES:
+        event = Event("m", Budget(measure, 0.25), 3, 2.0**16, pure=0.5)
+        paid, back = of_user(event, m), of_row(Budget(measure, 0.25), m)
+        times = m if measure == "pure" else m * m
+        assert (paid.spent.amount, paid.pure, paid.l0_sensitivity) == (0.25 * times, 0.5 * m, 3 * m)
+        assert (paid.sigma, paid.ratio, paid.mechanism) == (event.sigma, event.ratio, event.mechanism)
+        assert back.amount == 0.25 / times * (1 if m == 1 else 1 - 2.0**-50)
+        assert PrivacyTarget(1.0, 1e-6, rows_per_user=m).paid(event.spent).amount == 0.25 * times
+    assert of_user(event, 1) is of_user(event, None) is event
+    assert of_row(event.spent, 1) is of_row(event.spent, None) is event.spent
 
 
 def test_every_row_of_a_user_touches_numbers_of_its_own() -> None:

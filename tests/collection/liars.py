@@ -7,9 +7,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.counts.channel import OneResponse
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
-from cloister.plugins.oracles.local.randomised_response import WORDS, packed
+from cloister.plugins.oracles.local.packed_sets import packed
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, sent

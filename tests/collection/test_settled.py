@@ -11,7 +11,7 @@ import pytest
 from cloister.collection.plan.transcript import Transcript
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import SETTLED, Lookup
+from cloister.core.record import AGREED, Lookup
 from cloister.core.types import Floats
 from cloister.plugins.solvers.plus_plus import KMeansPlusPlus
 from tests.collection.plans import local_plan
@@ -46,7 +46,7 @@ def test_a_machine_whose_solver_ends_elsewhere_derives_the_published_round(
 @pytest.mark.parametrize("lie", [np.nan, 2.0**21, 2.0**40, -(2.0**62), 1e300, "fewer"])
 def test_published_centres_that_no_lattice_holds_are_refused(published: Transcript, lie: Any) -> None:
     def lied(look: Lookup) -> Lookup:
-        if look.question != SETTLED:
+        if look.question != AGREED:
             return look
         return attrs.evolve(look, values=look.values[:-1] if lie == "fewer" else np.full_like(look.values, lie))
 

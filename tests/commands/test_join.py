@@ -65,7 +65,7 @@ def test_a_name_that_no_line_can_show_is_no_partys(site: Path) -> None:
     given = (site / "plan.toml").read_text()
     for name in ("north\\nround 3 of 3: answered", "north\\u001b[2J"):
         (site / "odd.toml").write_text(given.replace('"north"', f'"{name}"'))
-        assert "has characters that no line can show" in coordinate(site, "odd.toml")[1]
+        assert "has characters that cannot be printed" in coordinate(site, "odd.toml")[1]
 
 
 def test_the_name_of_a_stranger_stands_in_one_line_of_the_coordinators() -> None:

@@ -17,7 +17,7 @@ from cloister.commands.option_groups import GROUPS
 from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Wanted, declared
 from cloister.rows.categories import Category
 from cloister.rows.options import Reading, options_of_rows
-from cloister.rows.reading import marks_of_reading
+from cloister.rows.reading import reading_fingerprints
 from cloister.rows.selection import Selection
 from tests.in_process import cloister
 
@@ -77,9 +77,9 @@ def test_an_option_that_a_command_does_not_take_is_refused_with_the_reason(name:
 def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     """A run that was cut off goes on with the same rows only: what it began with is marked, option by option."""
     chosen = Selection(("x",), categories=(Category("ward", ("A", "B")),))
-    marks = marks_of_reading(chosen, Reading(user_column="patient", delimiter=",", encoding="utf-8"))
+    fingerprints = reading_fingerprints(chosen, Reading(user_column="patient", delimiter=",", encoding="utf-8"))
     for name, option in options_of_rows().items():
-        assert (f"{option.flag} ({name}=)" in marks) == option.decides_rows, name
+        assert (f"{option.flag} ({name}=)" in fingerprints) == option.decides_rows, name
 
 
 def test_what_reads_no_rows_has_no_heading_of_rows() -> None:

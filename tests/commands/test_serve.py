@@ -14,7 +14,7 @@ from cloister.collection.service.running import listening
 from cloister.collection.service.segments import collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.commands.serve import _in_words, _told
-from cloister.core.errors import PASSING, InvalidInput, Unavailable, passing
+from cloister.core.errors import TRANSIENT, InvalidInput, Unavailable, transient_errors
 from tests.collection.service.collectors import plan_in
 from tests.in_process import cloister, ran
 
@@ -76,9 +76,9 @@ def test_what_passes_by_itself_has_an_exit_code_of_its_own_and_what_does_not_is_
             assert done.stderr.count("\n") == 1, words
 
 
-@pytest.mark.parametrize("number", sorted(PASSING))
+@pytest.mark.parametrize("number", sorted(TRANSIENT))
 def test_a_cause_that_passes_is_told_from_one_that_does_not(number: int) -> None:
     lasting = [(OSError(one, "why"), InvalidInput) for one in (errno.EACCES, errno.ENOENT)]
     for cause, found in ((OSError(number, "why"), Unavailable), *lasting):
-        with pytest.raises(found, match="said"), passing():
+        with pytest.raises(found, match="said"), transient_errors():
             raise InvalidInput("said") from cause

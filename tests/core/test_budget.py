@@ -40,13 +40,13 @@ def test_a_delta_is_shared_as_the_budget_is() -> None:
 def test_an_event_of_a_share_of_users_is_of_another_share_for_each_drawing_and_any_other_event_is_as_it_was() -> None:
     half, _ = Budget("pure", 1.0).split_users(KEY, 1, 1)
     event = Event("some", half, 3, delta=1e-9)
-    one, other = (event.among_those_drawn(2, drawing) for drawing in (0, 1))
+    one, other = (event.in_drawing(2, drawing) for drawing in (0, 1))
     shares = [each.spent.user_share for each in (event, one, other)]
     assert len({share.rng.key for share in shares if share is not None}) == 3
     assert {(share.low, share.high) for share in shares if share is not None} == {(0.0, 0.5)}
     assert attrs.evolve(one, spent=half) == event
     whole = Event("some", Budget("pure", 1.0))
-    assert whole.among_those_drawn(2, 0) is whole
+    assert whole.in_drawing(2, 0) is whole
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -14,7 +14,8 @@ from scipy import stats
 
 from cloister.core import exact_noise
 from cloister.core.errors import InvalidInput
-from cloister.core.exact_noise import TRUSTED, Law, Uniform, exp_bounds
+from cloister.core.exact_coins import Uniform, exp_bounds
+from cloister.core.exact_noise import TRUSTED, Law
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from tests.alarms import Alarm

@@ -10,7 +10,7 @@ from scipy import stats
 
 from cloister.core import exact_vectors
 from cloister.core.errors import InvalidInput
-from cloister.core.exact_noise import GUARD, Uniform
+from cloister.core.exact_coins import GUARD, Uniform
 from cloister.core.exact_vectors import FAR, VectorLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints

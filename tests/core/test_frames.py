@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.core.domains import Box
-from cloister.core.frames import GRADES, UNKNOWN, Reframed, SignLogScale, cube, grades, least_of
+from cloister.core.frames import GRADES, UNKNOWN, Reframed, SignLogScale, cube, grade_starts, grades
 from cloister.core.nearest import NearestCenter
 
 FRAMES = [
@@ -61,16 +61,16 @@ def test_grades_keep_the_order_of_numbers_and_each_holds_its_own(values: list[fl
     assert (found >= -GRADES).all()
     assert (found < GRADES).all()
     known = np.abs(numbers) < 2.0**64
-    assert (least_of(found)[known] <= numbers[known]).all()
-    assert (numbers[known] <= least_of(found + 1)[known]).all()
+    assert (grade_starts(found)[known] <= numbers[known]).all()
+    assert (numbers[known] <= grade_starts(found + 1)[known]).all()
 
 
 def test_a_grade_is_at_most_one_part_in_256_wide_over_128_octaves() -> None:
     every = np.arange(1, GRADES)
-    low, high = least_of(every), least_of(every + 1)
+    low, high = grade_starts(every), grade_starts(every + 1)
     assert np.array_equal(grades(low), every)
     assert np.array_equal(grades(np.nextafter(low, 0)), every - 1)
     assert np.array_equal(grades(-low), -1 - every)
     assert (high / low <= 1 + 1 / 256).all()
     assert (low[0], high[-1]) == (2.0**-64 * (1 + 1 / 256), 2.0**64)
-    assert math.isclose(float(least_of([-GRADES])[0]), UNKNOWN[0])
+    assert math.isclose(float(grade_starts([-GRADES])[0]), UNKNOWN[0])

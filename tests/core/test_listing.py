@@ -120,6 +120,6 @@ def test_counts_without_a_threshold_and_small_tables_list_nothing() -> None:
         (ThresholdedGaussian(), Tenths(1)),
     ):
         journal = Durable()
-        with pytest.raises(Refused, match="by counts above a threshold alone"):
+        with pytest.raises(Refused, match="only for counts with a threshold"):
             asked(oracle=oracle, cells=cells, journal=journal).listed()
         assert not journal.kept.lookups

@@ -165,7 +165,7 @@ def test_replayed_noise_counts_as_seeded_and_is_of_one_user_and_is_never_copied(
     assert noise.child("a").seeded
     for draw in (
         lambda: noise.words(np.arange(2, dtype=np.uint64), 1),
-        lambda: noise.discrete_gaussian_each(np.arange(2, dtype=np.uint64), 5.0, 1),
+        lambda: noise.discrete_gaussian_per_user(np.arange(2, dtype=np.uint64), 5.0, 1),
     ):
         with pytest.raises(InvalidInput, match="for one user at a time, not for 2"):
             draw()
@@ -185,7 +185,7 @@ def test_replayed_gaussians_are_drawn_candidate_by_candidate_in_integers(sigma: 
     words = g.integers(0, 2**64, 4000, dtype=np.uint64).tolist()
     for at in g.integers(0, 600, 60).tolist():
         words[at] = HARD[at % len(HARD)]
-    numbers = NoiseRng.replayed(recorded(words, mine)).discrete_gaussian_each(np.array([5], np.uint64), sigma, 200)
+    numbers = NoiseRng.replayed(recorded(words, mine)).discrete_gaussian_per_user(np.array([5], np.uint64), sigma, 200)
     left = Words(words)
     assert numbers.tolist() == [gaussians(sigma, 200, left)]
     assert len(mine) == left.taken

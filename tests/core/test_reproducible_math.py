@@ -98,7 +98,7 @@ def test_few_bits_are_nearest_below_and_above(x: float) -> None:
 
 
 def test_the_power_of_two_above_is_exact() -> None:
-    assert [reproducible_math.above(x) for x in (1.0, 1.5, 2.0, 2.5, 0.5, 2.0**40 + 1)] == [0, 1, 1, 2, -1, 41]
+    assert [reproducible_math.ceil_log2(x) for x in (1.0, 1.5, 2.0, 2.5, 0.5, 2.0**40 + 1)] == [0, 1, 1, 2, -1, 41]
 
 
 def test_the_sines_of_the_table_are_correctly_rounded() -> None:

@@ -155,7 +155,7 @@ def test_nothing_is_decoded_of_a_population_that_knows_only_then_that_they_are_t
 
 def test_a_population_that_cannot_say_how_many_people_it_has_is_refused() -> None:
     silent: Any = SimpleNamespace(gather=lambda round, rng: tuple(None for _ in round.parts))
-    with pytest.raises(Refused, match="a SimpleNamespace does not say how many people"):
+    with pytest.raises(Refused, match="a SimpleNamespace has no number of people"):
         Session[Any](Problem(2, BOX, N, BUDGET), SEED, silent).ask(*questions(100))
 
 

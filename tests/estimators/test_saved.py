@@ -37,7 +37,7 @@ def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: 
 
 @pytest.mark.parametrize(
     ("method", "kind"),
-    [("grid-means", cloister.KMeans), ("k-variates", cloister.KMedians), ("one-round", cloister.OneRound)],
+    [("grid-means", cloister.KMeans), ("grid-median", cloister.KMedians), ("one-round", cloister.OneRound)],
 )
 def test_a_result_knows_its_estimator_whose_clone_fits_by_the_same_method(method: str, kind: Any) -> None:
     result = model(method=method, zoom="off", scale="none").fit(blobs()).result_

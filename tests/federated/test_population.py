@@ -11,8 +11,8 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
-from cloister.federated.plan import FederatedPlan, _parts, pool_plan, read_pool_plan
-from cloister.federated.protocol.agreement import PUBLISHED, statement
+from cloister.federated.plan import FederatedPlan, _components, pool_plan, read_pool_plan
+from cloister.federated.protocol.collusion import PUBLISHED, statement
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.run.fit import fit
 from tests.federated.pooling import FACTS, PARTS, ROWS, TOML, arrays, central, lay_out, pool, request
@@ -81,7 +81,7 @@ def test_an_agreement_names_a_plan_with_its_seeds() -> None:
 
 def drawn_by(plan: FederatedPlan) -> set[str]:
     """The oracles of its counts and sums."""
-    return {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")}
+    return {part.spec.name for name, part in _components(plan.plan.composed) if name in ("counts", "sums")}
 
 
 def test_nobody_knows_the_noise_unless_a_plan_says_so() -> None:

@@ -45,14 +45,14 @@ class Pool(Run):
     def fit(self, i: int, account: Account | None) -> Any:
         self.lines[i].before = self.heard.append
         joined = Joined(arrays(PARTS[i]), self.keys.party(i), self.lines[i], self.plan.script)
-        settle = joined.settle
+        agree = joined.agree
 
         def elsewhere(after: int, number: int, found: Ints) -> Ints:
             self.found[i].append(self.other(i, found))
-            self.taken[i].append(settle(after, number, self.found[i][-1]))
+            self.taken[i].append(agree(after, number, self.found[i][-1]))
             return self.taken[i][-1]
 
-        joined.settle = elsewhere  # type: ignore[method-assign]
+        joined.agree = elsewhere  # type: ignore[method-assign]
         try:
             return fit(self.plan.request, joined).centers
         except Refused:
@@ -62,7 +62,7 @@ class Pool(Run):
 
 def test_all_go_on_from_what_the_first_party_found() -> None:
     pool = Pool(lambda i, found: found + 7 * i)
-    assert [after for after, _ in pool.plan.script.settlings] == [0, 0]
+    assert [after for after, _ in pool.plan.script.agreed_sizes] == [0, 0]
     first, *others = (party.result() for party in pool.parties.values())
     assert all(np.array_equal(first, other) for other in others)
     assert pool.coordinator.round == 2 + len(SETTLED)

@@ -11,7 +11,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.lab.sampling import MARK, POINTS, _drawn, sample
-from cloister.run.descriptions import descriptions_of
+from cloister.run.layers.histograms import descriptions_of
 from tests.in_process import ran
 from tests.showing.described import VALUES, described
 from tests.showing.report.pages import made

@@ -18,7 +18,7 @@ from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, 
 from cloister.core.budget import Event
 from cloister.core.randomness import skellam_ratio
 from cloister.noise.channel import AdditiveChannel, TensorChannel
-from cloister.noise.laws import Noise, Spherical
+from cloister.noise.distributions import Noise, Spherical
 from cloister.noise.sparse import DENSE
 from cloister.plugin import (
     CAP,
@@ -264,8 +264,8 @@ def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -
     ("oracle", "amount", "message"),
     [
         (MaskedGaussian(parties=1024), 100.0, "could overflow 64 bits"),
-        (SkellamShares(parties=2, colluding=2), 0.04, "must be counted on"),
-        (SkellamShares(), 1e-12, "too small for noise in shares"),
+        (SkellamShares(parties=2, colluding=2), 0.04, "must not collude"),
+        (SkellamShares(), 1e-12, "too small for Skellam noise"),
     ],
 )
 def test_sums_that_could_wrap_and_noise_that_nobody_can_draw_are_refused(

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.noise import sparse
-from cloister.noise.sparse import PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
+from cloister.noise import sparse_totals
+from cloister.noise.sparse import _contained, additive_channel
+from cloister.noise.sparse_totals import PIECES, LevelTotals, SparsePieces, SparseTotals, sum_by_id
 from cloister.plugin import (
     CAP,
     Bound,
@@ -55,8 +56,18 @@ def test_what_is_small_is_a_tensor_and_what_is_large_is_sparse() -> None:
     counts = DiscreteLaplace()
     assert isinstance(counts.open(Space((2**17,)), Budget("pure", 1.0), SETTING), TensorChannel)
     assert isinstance(counts.open(Space((2**17 + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
-    with pytest.raises(InvalidInput, match="2\\^62"):
-        counts.open(Space((2**62 + 1,)), Budget("pure", 1.0), SETTING)
+    for sizes in ((2**62 + 1,), (2**62 + 1, 5)):
+        with pytest.raises(InvalidInput, match="2\\^62"):
+            counts.open(Space(sizes), Budget("pure", 1.0), SETTING)
+    flat, sums = Space((2**17,)), Bound(2, 3)
+    for bound, kind in ((None, TensorChannel), (sums, SparseChannel)):
+        channel = additive_channel("exact", EXACT, flat, bound, None, 3, 0.5)
+        assert type(channel) is kind
+        assert (channel.mechanism, channel.budget, channel.space, channel.bound) == ("exact", EXACT, flat, bound)
+        assert (channel.law, channel.shift, channel.unit, channel.threshold) == (None, 3, 0.5, None)
+    for kind in (TensorChannel, SparseChannel):
+        with pytest.raises(InvalidInput, match="could overflow 64 bits"):
+            kind("exact", EXACT, flat, None, None, 31, 1.0)
 
 
 @pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (4, 8, 8), (1, 2, 4, 9)])
@@ -110,6 +121,8 @@ IMPOSSIBLE = {
     "starts of three levels": {"starts": [0, 1, 2, 3]},
     "a start that is not 0": {"starts": [1, 2, 3]},
     "ids that descend": {"ids": [7, 3, 4]},
+    "an id twice": {"ids": [3, 3, 4]},
+    "ids of which the last descends": {"starts": [0, 3, 4], "ids": [3, 9, 7, 4], "values": [1, 1, 1, 3]},
     "an id of -1": {"ids": [-1, 7, 4]},
     "an id beyond the level": {"ids": [3, 7, 5]},
     "a count of 0": {"values": [1, 0, 3]},
@@ -128,6 +141,14 @@ def test_a_report_that_no_encoder_sends_is_refused(changes: dict[str, list[Any]]
         channel.absorb(lists(**{name: np.array(column) for name, column in changes.items()}))
     with pytest.raises(Refused, match="no encoder sends"):  # a list for an array
         channel.absorb(lists(**changes))
+
+
+def test_a_report_of_as_many_rows_as_a_run_may_have_is_taken_and_starts_that_descend_once_are_not() -> None:
+    channel: Any = DiscreteLaplace().open(Space((2**62, 5, 5)), Budget("pure", 1.0), SETTING)
+    whole = SparseTotals(np.array([0, 1, 2, 3]), np.array([3, 3, 4]), np.array([CAP, CAP, CAP]))
+    assert channel.absorb(whole).total() is whole
+    with pytest.raises(Refused, match="no encoder sends"):  # the lists of ids 3, none, and 3, 4 would pass
+        channel.absorb(attrs.evolve(whole, starts=np.array([0, 2, 1, 3]), ids=np.array([2, 3, 4])))
 
 
 @pytest.mark.alarm(1e-8)
@@ -167,6 +188,13 @@ def test_lists_of_counts_add_up_whether_or_not_an_id_and_its_count_fit_one_numbe
     assert whole.values.max() == 2**31
 
 
+def test_a_count_of_all_rows_does_not_run_into_the_id_that_it_is_packed_with() -> None:
+    lists = [SparseTotals.of([LevelTotals(np.array([8, 12]), np.array(held))]) for held in ([CAP, 1], [CAP - 1, CAP])]
+    whole = SparsePieces(tuple(lists)).total()
+    assert whole.ids.tolist() == [8, 12]
+    assert whole.values.tolist() == [2 * CAP - 1, CAP + 1]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_one_list_of_large_ids_among_lists_of_small_ones_adds_up(order: int) -> None:
     small, mixed = np.array([0, 3, 4]), np.array([3, 5, 2**40])
@@ -188,12 +216,28 @@ def test_short_lists_are_joined_now_and_then_and_a_long_one_is_left_alone() -> N
     assert merged.total().values.sum() == 100_000 + 3 * 500
 
 
+def test_lists_are_joined_once_there_are_more_than_a_summary_keeps() -> None:
+    short = [of_ids(np.arange(i, i + 3)) for i in range(PIECES + 1)]
+    kept = reduce(lambda a, b: a.merge(b), short[:PIECES])
+    assert [id(piece) for piece in kept.pieces] == [id(piece) for one in short[:PIECES] for piece in one.pieces]
+    assert len(kept.merge(short[PIECES]).pieces) < PIECES
+
+
+def test_totals_that_a_database_adds_up_are_those_of_its_rows() -> None:
+    channel = SparseChannel("exact", EXACT, Space((2**40, 7)), None, None, 0, 1.0)
+    of_rows = summary(channel, np.array([[5, 3], [5, 3], [900, 3], [900, 6]])).total()
+    totalled = channel.totalled([(np.array([5, 900]), np.array([2, 2])), (np.array([3, 6]), np.array([3, 1]))], 4)
+    for level, expected in zip(totalled.total().levels, of_rows.levels, strict=True):
+        assert level.ids.tolist() == expected.ids.tolist()
+        assert level.values.tolist() == expected.values.tolist()
+
+
 def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     def sized(numbers: int) -> SparsePieces:
         ones = np.broadcast_to(np.int64(1), numbers)  # as many numbers, and the memory of one
         return SparsePieces((SparseTotals(np.array([0, numbers]), ones, ones),))
 
-    monkeypatch.setattr(sparse, "_fewer", lambda pieces: ())
+    monkeypatch.setattr(sparse_totals, "_fewer", lambda pieces: ())
     most = 2**27 // 8
     assert len(sized(3 * most).merge(sized(most)).pieces) == 2
     assert len(sized(most + 1).merge(sized(3 * most)).pieces) == 0
@@ -201,9 +245,9 @@ def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatc
 
 def test_what_is_in_no_bucket_is_left_out_of_counts_and_of_vectors() -> None:
     for values in (np.array([3, 4, 5]), np.array([[3, 1], [4, 1], [5, 1]])):
-        nothing = added(np.full(3, -1), values)
+        nothing = sum_by_id(np.full(3, -1), values)
         assert (nothing.ids.shape, nothing.values.shape) == ((0,), (0, *values.shape[1:]))
-        some = added(np.array([7, -1, 7]), values)
+        some = sum_by_id(np.array([7, -1, 7]), values)
         assert some.ids.tolist() == [7]
         assert some.values.tolist() == [(values[0] + values[2]).tolist()]
 
@@ -215,7 +259,7 @@ def test_buckets_are_listed_on_flat_levels_with_a_threshold_alone() -> None:
         channel = SparseChannel("exact", EXACT, space, None, None, 0, 1.0, threshold)
         held = np.array([[5, 11]])[:, : space.levels]
         table = channel.decode(summary(channel, held), NoiseRng.for_tests(1))
-        with pytest.raises(Refused, match="above a threshold alone"):
+        with pytest.raises(Refused, match="only for counts with a threshold"):
             table.occupied()
     channel = SparseChannel("exact", EXACT, flat, None, None, 0, 1.0, Threshold(1, 1e-6))
     table = channel.decode(summary(channel, np.array([[5], [7], [7], [2**39], [2**39]])), NoiseRng.for_tests(1))
@@ -224,9 +268,9 @@ def test_buckets_are_listed_on_flat_levels_with_a_threshold_alone() -> None:
 
 def test_known_buckets_are_told_from_new_ones_the_last_among_them() -> None:
     known = np.array([3, 5, 9])
-    assert _are_in(np.array([2, 3, 4, 5, 9, 10]), known).tolist() == [False, True, False, True, True, False]
-    assert _are_in(np.array([2, 3]), known[:0]).tolist() == [False, False]
-    assert _are_in(np.array([2, 3]), known[:1]).tolist() == [False, True]
+    assert _contained(np.array([2, 3, 4, 5, 9, 10]), known).tolist() == [False, True, False, True, True, False]
+    assert _contained(np.array([2, 3]), known[:0]).tolist() == [False, False]
+    assert _contained(np.array([2, 3]), known[:1]).tolist() == [False, True]
 
 
 def test_buckets_that_are_asked_for_again_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +287,18 @@ def test_buckets_that_are_asked_for_again_are_not_drawn_again(monkeypatch: pytes
     assert first[0] == first[2]
 
 
+def test_each_look_that_finds_new_buckets_has_the_next_stream_of_noise() -> None:
+    """The streams are part of what a seed means: results of seeded runs stay the same."""
+    channel: Any = DiscreteLaplace().open(Space((2**40,)), Budget("pure", 0.1), SETTING)
+    rng = NoiseRng.for_tests(1)
+    table = channel.decode(summary(channel, np.array([[5], [7]])), rng)
+    for look, (ids, exact) in enumerate((([5, 6], [1, 0]), ([7, 900], [1, 0]))):
+        expected = channel.noised(np.array(exact), rng.child("look", look))
+        assert table.at(np.array(ids)).tolist() == expected.tolist()
+        assert table.at(np.array(ids)).tolist() == expected.tolist()  # nothing is drawn, and no stream is passed over
+    assert table.standard_error(np.arange(3)).tolist() == [channel.deviation] * 3
+
+
 @pytest.mark.parametrize(
     ("sizes", "left"),
     [((1, 2, 7, 22), [3, 7, 22]), ((1, 3, 10), [1, 3, 10]), ((1, 1, 4, 13), [6, 13]), ((5, 1, 3), [9])],
@@ -252,5 +308,5 @@ def test_a_list_is_joined_to_the_smaller_ones_if_it_is_at_most_twice_as_long(
 ) -> None:
     starts = np.cumsum([0, *sizes])
     lists = [of_ids(np.arange(a, a + size)).pieces[0] for a, size in zip(starts, sizes, strict=False)]
-    fewer = sparse._fewer(lists)
+    fewer = sparse_totals._fewer(lists)
     assert [len(piece.ids) for piece in fewer] == left

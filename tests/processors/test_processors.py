@@ -35,10 +35,10 @@ FEW = (
 
 TRUSTS = ("central", "aggregated", "local", "shuffled")
 
-SLOW = {"evolution", "nearest-centers", "one-round-net-tree", "weighted-centers", "weighted-centers-median", "zoom"}
+SLOW = {"nearest-centers", "one-round-net-tree", "weighted-centers", "weighted-centers-median", "zoom"}
 """A minute or more each where people pool, or are shuffled, in many columns."""
 
-PUBLIC = ("plugins/trees/*.py", "core/fixed_order.py", "core/domains.py", "core/budget.py")
+PUBLIC = ("plugins/trees/*.py", "core/reproducible_math.py", "core/domains.py", "core/budget.py")
 """What nothing but public choices is made by."""
 
 IN_ANY_ORDER = {
@@ -48,7 +48,7 @@ IN_ANY_ORDER = {
     "plugins/trees/net_tree.py",
     "plugins/trees/nets.py",
     "plugins/trees/reduction.py",
-    "core/fixed_order.py",
+    "core/reproducible_math.py",
 }
 """Modules whose products are of integers below 2^53, as their docstrings prove: exact in any order."""
 

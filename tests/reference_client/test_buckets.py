@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from cloister.core.buckets import FinestLevel
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
@@ -18,7 +19,6 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.hst import Spared
-from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.lloyd_median import Pulls
 from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.methods.weighted_centers.buckets import (
@@ -37,7 +37,8 @@ from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
 from cloister.plugins.trees.net_tree import NetTreeOpened, _net
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, energy
+from cloister.plugins.trees.nets import Net, energy
+from cloister.plugins.trees.projection import RADIUS, Projection
 from cloister.plugins.trees.quadtree import Quadtree
 from cloister.plugins.trees.reduction import Reduction
 from cloister.plugins.trees.simhash import SimHashTree
@@ -79,7 +80,7 @@ def test_directions_of_which_several_are_equally_near() -> None:
     check_cells(NearestDirection(doubled), on_borders)
     signs, rows = SimHashTree(BOX, spread[:9], 1.0), np.concatenate([rows_of(BOX), on_borders])
     check_cells(signs, rows)
-    check_cells(Finest(signs), rows)
+    check_cells(FinestLevel(signs), rows)
 
 
 @pytest.mark.parametrize("within", [None, 1, 5, 300_000])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.core.domains import Ball, Box, Domain, Lattice
-from cloister.core.frames import UNKNOWN, Reframed, SignLogScale, cube, least_of
+from cloister.core.frames import UNKNOWN, Reframed, SignLogScale, cube, grade_starts
 from cloister.core.types import Floats
 from tests.reference_client.comparing import check_snapping
 
@@ -80,5 +80,5 @@ def test_rows_of_a_frame_and_of_columns_whose_range_nobody_knows() -> None:
     rows = np.random.default_rng(9).uniform(-1.5, 1.5, (1000, 3)) * np.array(frame.scale) + np.array(frame.offset)
     check_snapping(frame, np.concatenate([rows, repeated(ALWAYS, frame)]))
     graded = SignLogScale(Reframed.of(np.array([UNKNOWN, (-1.0, 1.0), UNKNOWN]), cube(3).half_widths), (0, 2))
-    grades = around(least_of(np.arange(-32768, 32768, 17)))
+    grades = around(grade_starts(np.arange(-32768, 32768, 17)))
     check_snapping(graded, repeated(np.concatenate([grades, ALWAYS]), graded))

@@ -32,7 +32,7 @@ def test_a_session_that_a_run_pays_for_goes_on_with_that_run_alone(ledger: Ledge
     plan, account = prepare(REQUEST, ["x", "y"]), Account(ledger=ledger.path, dataset="mine")
     run = ledger.reserve("mine", plan.total, plan.budget, plan.digest(), b"seed")
     for opened in (False, True):
-        session: Any = SimpleNamespace(opened=opened, payer=("mine", run.id), paid_by=print, join=print, settle=print)
+        session: Any = SimpleNamespace(opened=opened, payer=("mine", run.id), paid_by=print, join=print, agree=print)
         for given in (account, attrs.evolve(account, resume=run.id)):
             assert going_on(given, session) == attrs.evolve(account, resume=run.id)
         for other in (None, attrs.evolve(account, dataset="others"), attrs.evolve(account, resume="another")):

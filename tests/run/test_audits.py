@@ -23,14 +23,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cloister.accounting import privacy_target as accounting
+from cloister.accounting import budgeting as accounting
 from cloister.accounting.composition import Spent
 from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.domains import Ball, Box
 from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import SETTLED, Lookup
+from cloister.core.record import AGREED, Lookup
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets
@@ -57,7 +57,6 @@ TIGHT = {"hst-means": 0.7}
 TIGHT_MIXED = {
     "fastlloyd": 0.6,
     "hst-means": 0.5,
-    "k-variates": 0.1,
     "nearest-centers": 0.3,
     "private-lloyd-median": 0.8,
     "tree-coreset-lsh": 0.8,
@@ -119,7 +118,7 @@ def guessed(session: Session[Any], common: Floats, hers: Floats) -> tuple[float,
     differ from those without her, in standard errors."""
     ratio, square, away = 0.0, 0.0, list[Floats]()
     for look in session.record.lookups:
-        if look.error or look.question == SETTLED:  # which follows from the others
+        if look.error or look.question == AGREED:  # which follows from the others
             continue
         round = session.rounds[look.round]
         part = round.parts[look.question]
@@ -218,7 +217,6 @@ MIXED = (
     "grid-means",
     "grid-median",
     "hst-means",
-    "k-variates",
     "nearest-centers",
     "one-round-lsh",
     "private-lloyd-median",
@@ -236,7 +234,7 @@ def losses(session: Session[Any], common: Floats, hers: Floats) -> tuple[list[fl
     what the answers in Laplace noise differ from those without her, in standard deviations."""
     pures, square, away = list[float](), 0.0, list[Floats]()
     for look in session.record.lookups:
-        if look.error or look.question == SETTLED:
+        if look.error or look.question == AGREED:
             continue
         round = session.rounds[look.round]
         part = round.parts[look.question]

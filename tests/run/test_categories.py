@@ -19,7 +19,7 @@ from cloister.plugins.methods.zoom import distance
 from cloister.run.account import Account
 from cloister.run.bounds import domain_for
 from cloister.run.fit import fit, source
-from cloister.run.framing import unframed
+from cloister.run.layers.levels import method_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from cloister.run.warnings import after
@@ -101,7 +101,7 @@ def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(ledger: 
     asked = request(method="auto")
     plan = prepare(asked, population.columns, None, population.selection)
     assert plan.choice is not None
-    other = next(c for c in plan.choice.candidates if c.method != unframed(plan.composed).spec.name and c.error)
+    other = next(c for c in plan.choice.candidates if c.method != method_of(plan.composed).spec.name and c.error)
     began = prepare(asked, population.columns, other.name, population.selection)
     run = ledger.reserve("mine", began.total, began.budget, began.digest(), b"0" * 32)
     account = Account(ledger=ledger.path, dataset="mine", resume=run.id, same_rows=True)

@@ -285,7 +285,7 @@ def test_explain_gives_the_warnings_of_the_run() -> None:
     [
         (fifteen(), 0.0, "error is 0.0: give a part of a single centre's"),
         (fifteen(rows=None), 0.01, "no public number of rows"),
-        (fifteen(method="k-variates"), 0.01, "'k-variates' predicts no error"),
+        (fifteen(method="nearest-centers"), 0.01, "'nearest-centers' predicts no error"),
     ],
 )
 def test_what_cannot_be_forecast_is_refused(asked: Request, error: float, why: str) -> None:
@@ -339,7 +339,7 @@ def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_pa
         lambda: lasting(plan, 12, Account(ledger=ledger.path, dataset="mine"), None, 0.0),
         lambda: ledger.reserve("mine", plan.total, plan.budget, "plan", b"seed"),
     ):
-        with pytest.raises(Refused, match="no delta left for thresholds"):
+        with pytest.raises(Refused, match="leaves no delta for thresholds"):
             asked()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.core.capabilities import part_lost, predicted_part
+from cloister.core.capabilities import predicted_loss, relative_loss
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
@@ -34,6 +34,7 @@ from cloister.rows.columns import TableColumn, select
 from cloister.rows.options import Reading
 from cloister.run import method_selection as selecting, request as requests
 from cloister.run.fit import fit, source
+from cloister.run.layers import layer
 from cloister.run.method_selection import Candidate, MethodSelection, number_of_centers
 from cloister.run.request import Request, prepare
 
@@ -110,7 +111,7 @@ def strangers() -> Registry:
 
 @pytest.fixture
 def with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (selecting, requests):
+    for module in (selecting, requests, layer):
         monkeypatch.setattr(module, "registry", strangers)
 
 
@@ -127,7 +128,10 @@ def test_a_strangers_method_takes_part_and_wins_by_what_it_predicts() -> None:
     assert others["faulty"].why == "Faulty does not predict its error: ZeroDivisionError: division by zero"
     assert "confident-median" not in others
     medians = candidates(method="auto-median")
-    assert ("confident-median" in medians, "k-variates" in medians) == (True, False)  # one says nothing of its error
+    assert ("confident-median" in medians, "weighted-centers-median" in medians) == (
+        True,
+        False,
+    )  # one says nothing of its error
 
 
 @pytest.mark.usefixtures("with_strangers")
@@ -151,7 +155,7 @@ def test_each_candidate_is_judged_under_the_budget_of_its_own_oracles() -> None:
 def test_options_and_slots_of_candidates_are_named_by_path_and_candidates_can_be_left_out() -> None:
     assert "confident" not in candidates(components={"confident": "none"})
     assert candidates(components={"one-round": "one-round", "mine": "hst-means"}).keys() <= {"one-round", "mine"}
-    assert candidates(components={"confident.counts": "discrete-gaussian"})["confident"].error == part_lost(2.0)
+    assert candidates(components={"confident.counts": "discrete-gaussian"})["confident"].error == relative_loss(2.0)
     with pytest.raises(UnknownName, match="did you mean confident"):
         chosen(components={"confidnt.counts": "discrete-gaussian"})
     with pytest.raises(WrongComposition, match="no method is left"):
@@ -176,7 +180,7 @@ def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta
     by_itself = [
         prepare(request(method="grid-means", components=dict(way), **asked), ["x", "y"]) for way in ({}, *ways)
     ]
-    errors = [predicted_part(way.composed.value, way.problem, "k-means") for way in by_itself]
+    errors = [predicted_loss(way.composed.value, way.problem, "k-means") for way in by_itself]
     assert choice.picked == f"grid-means ({others})"
     assert choice.error == pytest.approx(min(errors))
     assert len(set(errors)) == 3
@@ -194,7 +198,7 @@ def test_a_law_of_noise_in_which_the_method_does_not_run_is_not_offered(monkeypa
         alternatives=({"counts": "discrete-laplace"},),
     )
     known = Registry((*registry().plugins, Plugin("stranger", "here", (fickle,))))
-    for module in (selecting, requests):
+    for module in (selecting, requests, layer):
         monkeypatch.setattr(module, "registry", lambda: known)
     choice = chosen()
     assert choice.picked == "fickle"
@@ -263,7 +267,7 @@ def test_a_published_plan_of_auto_is_read_without_auto(tmp_path: Path) -> None:
 
 # which oracles fill slots
 
-METHODS = sorted(s.name for s in registry().specs("Method") if s.private and s.name != "naive-noise")
+METHODS = sorted(s.name for s in registry().specs("Method") if s.private)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -274,7 +278,7 @@ def test_every_slot_of_a_method_is_filled_for_each_trust_and_questions_are_of_th
         filled = OracleResolver(registry(), trust).filled("Method", name, {}, {})
         assert {part.trust for _, part in parts(filled)} <= {trust}
     trust = [*TRUSTS][METHODS.index(name) % len(TRUSTS)]
-    zoom = "auto" if registry().spec("Method", name).wraps else "off"
+    zoom = "auto" if registry().spec("Method", name).adds else "off"
     made = prepare(request(method=name, trust=trust.lower(), parties=3, rows=10_000, zoom=zoom), "abcd")
     rounds = made.forecast(PublicRng.from_seed(1))
     assert {part.trust for _, part in parts(made.composed)} | {round.trust.__name__ for round in rounds} <= {trust}
@@ -323,8 +327,6 @@ def test_made_components_take_a_trust_model_too() -> None:
     assert made == composed.value
     assert {part.trust for _, part in parts(composed)} == {"Local"}
     assert make("Method", "su-lloyd", trust="central") == make("Method", "su-lloyd")  # which fits as it is
-    with pytest.raises(InvalidInput, match="'naive-noise' as composed is Local, and the trust model asked"):
-        make("Method", "naive-noise", trust="central")
     with pytest.raises(CloisterError, match="no trust"):
         make("Method", "hst-median", trust="nobody")
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from cloister.core.capabilities import part_lost
+from cloister.core.capabilities import relative_loss
 from cloister.rows.keywords import Texts
 from cloister.rows.selection import Selection
 from cloister.run.method_selection import HOPELESS, NO_BETTER
@@ -26,7 +26,7 @@ def test_words_take_the_whole_share_of_the_description_or_half_of_it_beside_colu
     words = prepare(asked, table.features, chosen_columns=table).composed
     assert (words.spec.adds, words.value.share) == ("words", share)
     if described:  # of what the words leave
-        inner = words.inner[words.spec.wraps]
+        inner = words.inner["method"]
         assert (inner.spec.adds, inner.value.share) == ("description", pytest.approx(0.15 / 0.85))
 
 
@@ -36,6 +36,6 @@ def test_a_run_is_warned_of_from_the_error_of_one_centre_on(
 ) -> None:
     plan: Any = prepare(request(), ["x", "y"])
     assert plan.choice is None
-    assert part_lost(1.0) == NO_BETTER
-    monkeypatch.setattr(PreparedRun, "error", property(lambda self: part_lost(error)))
+    assert relative_loss(1.0) == NO_BETTER
+    monkeypatch.setattr(PreparedRun, "error", property(lambda self: relative_loss(error)))
     assert any(HOPELESS in text for text in attrs.evolve(plan).warnings) == warned

@@ -24,7 +24,7 @@ import pytest
 from cloister.accounting.ledger.counter import counter_of
 from cloister.accounting.ledger.database import transaction
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.ledger.run import recorded
+from cloister.accounting.ledger.run import record_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations.arrays import Arrays
@@ -64,7 +64,7 @@ def cut_off(ledger: Ledger, population: Any, looks: int = 3, request: Request = 
 def journalled(path: Path, run: str) -> list[bytes]:
     """The values of every look that a ledger holds of a run, in order, as stored."""
     with transaction(path, "reading") as db:
-        return [look.values.tobytes() for look in recorded(db, run).lookups]
+        return [look.values.tobytes() for look in record_of(db, run).lookups]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_a_run_cut_off_at_any_look_goes_on_with_what_it_released_and_pays_once(
 
 def differing(one: Any, other: Any) -> list[str]:
     """Which marks of two populations differ."""
-    marks = other.marks(KEY)
-    return [what for what, mark in one.marks(KEY).items() if marks[what] != mark]
+    fingerprints = other.fingerprints(KEY)
+    return [what for what, mark in one.fingerprints(KEY).items() if fingerprints[what] != mark]
 
 
 # rows
@@ -132,7 +132,7 @@ def test_rows_in_memory_are_the_same_however_they_lie_there() -> None:
         assert differing(source(rows), source(same)) == []
     for other in (rows[::-1], rows[:, ::-1], -rows, rows.reshape(-1, 1)):
         assert "the rows" in differing(source(rows), source(other))
-    assert source(rows).marks(bytes(32)) != source(rows).marks(KEY)
+    assert source(rows).fingerprints(bytes(32)) != source(rows).fingerprints(KEY)
 
 
 def written(folder: Path, name: str = "a.npy", seed: int = 0) -> Path:
@@ -196,9 +196,9 @@ def test_files_in_another_order_or_number_are_other_rows_and_in_another_folder_t
     began = source(paths)
     assert "the names of files, or their order" in differing(began, source(paths[::-1]))
     assert "the number of files" in differing(began, source(paths[:2]))
-    marks = began.marks(KEY)
+    fingerprints = began.fingerprints(KEY)
     shutil.move(tmp_path / "here", tmp_path / "there")
-    assert source([tmp_path / "there" / path.name for path in paths]).marks(KEY) == marks
+    assert source([tmp_path / "there" / path.name for path in paths]).fingerprints(KEY) == fingerprints
 
 
 TWO_WAYS = "x;y;ward;p,x,y,ward"
@@ -231,7 +231,7 @@ def test_a_run_does_not_go_on_with_a_file_that_is_read_otherwise(ledger: Ledger,
     name = cut_off(ledger, source(path, **READ))
     for other, differs in OTHERWISE:
         for same_rows in (False, True):
-            with pytest.raises(Refused, match=re.escape(f"read its rows otherwise: {differs} differ.")):
+            with pytest.raises(Refused, match=re.escape(f"read its rows with other options: {differs} differ.")):
                 run(ledger, source(path, **READ | other), resume=name, same_rows=same_rows)
     assert ledger.runs()[-1].state == "open"
     run(ledger, source(path, **READ, encoding="UTF8", delimiter=","), resume=name)
@@ -270,7 +270,7 @@ def test_marks_are_in_no_result_and_no_status(ledger: Ledger) -> None:
     key = ledger.path.with_name("budget.db.key").read_bytes()
     shown = json.dumps(result.as_dict()) + repr(ledger.status())
     assert key.hex() not in shown
-    assert not any(mark.hex() in shown for mark in source(table()).marks(key).values())
+    assert not any(mark.hex() in shown for mark in source(table()).fingerprints(key).values())
 
 
 def test_a_data_set_without_its_ledger_is_no_account() -> None:
@@ -300,7 +300,7 @@ class Gone:
     def check(self) -> None:
         raise AssertionError("rows were read")
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         raise AssertionError("rows were read")
 
     def gather(self, round: Any, rng: Any) -> tuple[Any, ...]:
@@ -312,7 +312,7 @@ class Gone:
     [
         (
             "delete from looks where number = 3",
-            "cannot resume: round 0 asks for other buckets|ends early, and there are no rows",
+            "round 0 asks for other buckets|ends early, and there are no rows",
         ),
         (
             "delete from looks where round = 1 and number = (select max(number) from looks)",
@@ -334,7 +334,7 @@ def test_the_command_line_asks_for_same_rows_and_prints_a_finished_run_again(led
     path = written(tmp_path)
     resumed = f"{FIT} --set rounds=2 --resume {cut_off(ledger, source(path, columns=['0', '1']))}"
     touched(path)
-    assert "go on with --same-rows" in refused(resumed, tmp_path)
+    assert "resume with --same-rows" in refused(resumed, tmp_path)
     first = ran(f"{resumed} --same-rows", tmp_path).stdout
     done = ledger.runs()
     path.write_bytes(path.read_bytes()[:128] + bytes(len(path.read_bytes()) - 128))  # its header alone is what it was

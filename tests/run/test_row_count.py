@@ -10,8 +10,9 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget, Measure, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.capabilities import TYPICAL, TYPICAL_MEDIAN, at_most, part_lost
+from cloister.core.capabilities import TYPICAL, TYPICAL_MEDIAN, loss_upper_bound, relative_loss
 from cloister.run.method_selection import Candidate, MethodSelection
 from cloister.run.result import Result
 from cloister.showing.figures import FilledBoxes, estimated, model_of
@@ -171,10 +171,10 @@ def test_the_error_of_a_figure_has_its_doubt_and_what_noise_adds_on_average() ->
 
 
 def test_what_is_lost_of_a_single_centre_s_cost_is_below_all_of_it_and_at_most_four_times_its_odds() -> None:
-    assert (part_lost(0.0), part_lost(TYPICAL)) == (0.0, 0.5)
-    assert part_lost(1e18) <= 1
-    assert part_lost(TYPICAL_MEDIAN / 4, "k-median") == pytest.approx(1 / 3)  # of distances, half of theirs
-    assert [at_most(part) for part in (0.0, 0.5, 1.0)] == [0.0, 0.8, 1.0]
+    assert (relative_loss(0.0), relative_loss(TYPICAL)) == (0.0, 0.5)
+    assert relative_loss(1e18) <= 1
+    assert relative_loss(TYPICAL_MEDIAN / 4, "k-median") == pytest.approx(1 / 3)  # of distances, half of theirs
+    assert [loss_upper_bound(part) for part in (0.0, 0.5, 1.0)] == [0.0, 0.8, 1.0]
 
 
 def test_what_auto_says_names_the_next_best_and_warns_from_v_of_one_on() -> None:
@@ -184,7 +184,7 @@ def test_what_auto_says_names_the_next_best_and_warns_from_v_of_one_on() -> None
     most = "at most 0.57 in nine data sets of ten"  # odds of 1 to 3 and of 4 to 3
     assert choice.words == f"auto picked a: predicted error 0.25 of a single centre's cost ({most}); next: b 0.5"
     assert choice.warning == ""
-    for error, warned in ((part_lost(0.999), False), (part_lost(1.0), True), (part_lost(3.0), True)):
+    for error, warned in ((relative_loss(0.999), False), (relative_loss(1.0), True), (relative_loss(3.0), True)):
         alone = MethodSelection("auto", "a", (Candidate("a", error), Candidate("c", None, "it cannot")))
         assert alone.words.endswith("in nine data sets of ten)")
         assert bool(alone.warning) == warned

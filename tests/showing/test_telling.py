@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import InvalidInput
-from cloister.run.descriptions import Descriptions, descriptions_of
+from cloister.run.layers.histograms import Descriptions, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.plots import figure_of
 from cloister.showing.profile import COUNTED, profile_of

@@ -152,7 +152,7 @@ METHOD = {"role": "Method", "target": f"{Plain.__module__}:Plain", "trust": None
         ({"trust": None}, "says trust None"),
         ({"summary": ""}, "no summary"),
         ({"name": "Honest"}, "kebab-case"),
-        ({"wraps": "method"}, "no slot for a method"),
+        ({"adds": "frame"}, "no slot 'method' for a method"),
         ({"presets": {"step": 3}}, "no option or slot"),
         ({**METHOD, "presets": {"rounds": 0}}, "sets 'rounds' to 0"),
         ({**METHOD, "presets": {"counts": "nobody"}}, "sets 'counts' to 'nobody'"),

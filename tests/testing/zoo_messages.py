@@ -20,7 +20,7 @@ from cloister.core.randomness import NoiseRng, unit_floats
 from cloister.core.registry.components import component
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import below
+from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
 from cloister.plugins.oracles.shuffled.mixing import Shares
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
@@ -199,7 +199,7 @@ class TheTagTellsTheValue(_Blanket):
     something."""
 
     def changed(self, tags: Ids, values: Any) -> tuple[Ids, Any]:
-        return tags, below(tags, self.honest.values)
+        return tags, multiply_shift(tags, self.honest.values)
 
 
 @opened_by(_Blankets, "messages_of_one_person_cannot_be_linked")

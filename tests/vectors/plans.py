@@ -124,7 +124,7 @@ METHODS = tuple(
     and spec.name != DESCRIBED.name
 )
 
-FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")
+FIRST = ("weighted-centers-median", "nearest-centers", "hst-median")
 """Methods whose later rounds are like another's, or like the first: that is enough."""
 
 GROUPS = (

@@ -13,8 +13,8 @@ from cloister.collection.wire.batches import BatchForm
 from cloister.core.buckets import BundleArrays, described, integers, key
 from cloister.core.domains import Ball, Box
 from cloister.core.randomness import PublicRng
+from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.randomised_response import below
 
 SIGNER = bytes(range(32))
 """A ticket's private key, for these vectors only."""
@@ -49,7 +49,7 @@ def _word(rng: PublicRng, user: int) -> dict[str, Any]:
 
 
 def _below(word: int, m: int) -> dict[str, Any]:
-    return {"word": f"{word:016x}", "m": m, "below": int(below(np.array([word], np.uint64), m)[0])}
+    return {"word": f"{word:016x}", "m": m, "below": int(multiply_shift(np.array([word], np.uint64), m)[0])}
 
 
 def _hash(rng: PublicRng, user: int, bucket: int, symbols: int) -> dict[str, Any]:

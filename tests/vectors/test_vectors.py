@@ -73,7 +73,6 @@ LATER_ROUNDS = {
     "method-zoom",
     "method-tree-means",
     "method-hst-means",
-    "method-k-variates",
     "method-described",
 }
 """Files of plans with all their rounds that are made again every day: centres, frames, trees, centres that people are,

@@ -1,12 +1,12 @@
-"""Privacy accounting: what noise costs, what a run may cost, and what a data set has left.
+"""Privacy accounting: the cost of noise, the budget of a run, and the lifetime budget of a data set.
 
-Trusts what mechanisms declare (``core.budget.Event``), knows no mechanism, sees no rows. Every conversion errs to the
-safe side: it may say that more privacy was spent than was, never less.
+It trusts what mechanisms declare (``core.budget.Event``), knows no mechanism and sees no rows. Every conversion is
+conservative: it may overstate the privacy that was spent, never understate it.
 """
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.accounting.composition import Spent, compose, epsilon_of_discrete, eta
+from cloister.accounting.composition import Spent, compose
 from cloister.accounting.conversions import (
     delta_of_mu,
     delta_of_rho,
@@ -16,6 +16,7 @@ from cloister.accounting.conversions import (
     rho_of,
     rho_of_pure,
 )
+from cloister.accounting.discrete import epsilon_of_discrete, eta
 from cloister.accounting.ledger.database import DatasetStatus, RunStatus
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime

@@ -1,34 +1,28 @@
-"""Conversions between (epsilon, delta) and what budgets are counted in: Gaussian and zero-concentrated privacy.
+"""Conversions between (epsilon, delta)-DP, Gaussian DP (mu) and zero-concentrated DP (rho), in both directions.
 
-Checks of privacy figures given by callers.
+Every answer is conservative: deltas and epsilons are rounded up, mu and rho are rounded down. A condition that turns
+at some point is searched by bisection to the last float, and the answer is a float at which it was seen to hold.
 
-The point where a condition turns, to the last float, always on the side where it still holds.
-
-Gaussian differential privacy and (epsilon, delta): the exact relation, both ways.
-
-A mechanism is mu-GDP when telling two neighbouring data sets apart from its output is no easier than telling N(0, 1)
-from N(mu, 1). One Gaussian release with L2 sensitivity D and standard deviation sigma is (D / sigma)-GDP, and mu^2 adds
-under adaptive composition, without loss. It is (epsilon, delta)-DP exactly for
+**Gaussian DP.** A mechanism is mu-GDP when telling two neighbouring data sets apart from its output is no easier than
+telling N(0, 1) from N(mu, 1). One Gaussian release with L2 sensitivity D and standard deviation sigma is
+(D / sigma)-GDP, and mu^2 adds under adaptive composition, without loss. It is (epsilon, delta)-DP exactly for
 
     delta(epsilon) = Phi(-u) - e^epsilon Phi(-v),        u = epsilon / mu - mu / 2,   v = epsilon / mu + mu / 2.
 
 The difference cancels badly, so it is computed as phi(u) (R(u) - R(v)) with Mills' ratio R = (1 - Phi) / phi, because
 e^epsilon phi(v) = phi(u). For small mu even that cancels, and the integral of -R'(x) = 1 - x R(x) > 0 over [u, v] is
-taken instead. Every answer errs to the safe side: deltas and epsilons are rounded up, mu is rounded down.
+taken instead.
 
 Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13 and Corollary 3.3.
 
-Zero-concentrated differential privacy and (epsilon, delta).
-
-A mechanism is rho-zCDP when its Renyi divergence of every order a > 1 between neighbouring data sets is at most a rho.
-rho adds under adaptive composition. The discrete Gaussian with L2 sensitivity D is (D / sigma)^2 / 2 - zCDP exactly as
-the continuous one, and an epsilon-DP mechanism is epsilon^2 / 2 - zCDP. For every order a > 1 such a mechanism is
-(epsilon, delta)-DP with
+**Zero-concentrated DP.** A mechanism is rho-zCDP when its Renyi divergence of every order a > 1 between neighbouring
+data sets is at most a rho. rho adds under adaptive composition. The discrete Gaussian with L2 sensitivity D is
+(D / sigma)^2 / 2 - zCDP exactly as the continuous one, and an epsilon-DP mechanism is epsilon^2 / 2 - zCDP. For every
+order a > 1 such a mechanism is (epsilon, delta)-DP with
 
     delta = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1 / a)^a,
 
-and the best a is found by bisection (log delta is convex in a). A poor a could only make delta too large. Answers err
-to the safe side: deltas and epsilons are rounded up, rho is rounded down.
+and the best a is found by bisection (log delta is convex in a). A poor a could only make delta too large.
 
 Source: Canonne, Kamath and Steinke 2020, Corollary 13; Bun and Steinke 2016, Propositions 1.4 and 1.6.
 """
@@ -42,28 +36,40 @@ from collections.abc import Callable
 from cloister.core.errors import InvalidInput
 
 MIN_DELTA = 1e-300
-"""Smallest delta: below it floating point cannot tell a delta from zero. Use pure noise instead."""
+"""Smallest delta: below it floating point cannot tell a delta from zero; pure noise needs none."""
 
 ROUNDING = 1 + 1e-9
-"""Shares of a budget may add up to this times the budget: room for rounding in sums of many shares, not for privacy."""
+"""Factor by which shares of a budget may exceed it: room for rounding in sums of many shares, not for privacy."""
 
 
 def checked_epsilon(value: float) -> float:
-    """A finite epsilon >= 0, in nats. Raises: InvalidInput: NaN, negative or infinite."""
+    """Return a finite epsilon >= 0, in nats.
+
+    Raises:
+        InvalidInput: it is NaN, negative or infinite.
+    """
     if not 0 <= value < math.inf:
         raise InvalidInput(f"epsilon is {value}, expected a finite number >= 0 (in nats)")
     return value
 
 
 def checked_delta(value: float) -> float:
-    """A delta in [1e-300, 1): a probability that is not zero. Raises: InvalidInput: NaN, zero, negative, 1 or more."""
+    """Return a delta in [1e-300, 1).
+
+    Raises:
+        InvalidInput: it is NaN or outside.
+    """
     if not MIN_DELTA <= value < 1:
         raise InvalidInput(f"delta is {value}, expected a probability in [1e-300, 1): for delta = 0 use pure noise")
     return value
 
 
 def checked_amount(value: float, name: str) -> float:
-    """A figure >= 0 that may be infinite, such as mu or rho. Raises: InvalidInput: NaN or negative."""
+    """Return a number >= 0 that may be infinite, such as mu or rho.
+
+    Raises:
+        InvalidInput: it is NaN or negative.
+    """
     if not value >= 0:
         raise InvalidInput(f"{name} is {value}, expected a number >= 0")
     return value
@@ -73,11 +79,14 @@ _HUGE = 2.0**1000
 
 
 def largest(holds: Callable[[float], bool], within: float = 0.0) -> float:
-    """The largest x > 0 at which ``holds``, a condition that is true below some point and false above it.
+    """Return the largest x > 0 at which ``holds``, a condition that is true below some point and false above it.
 
-    Args: within (relative precision, on the safe side, at which to stop: for conditions that take long to evaluate).
+    Args:
+        holds: the condition.
+        within: relative precision, on the safe side, at which to stop: for conditions that are slow to evaluate.
 
-    Returns: a float at which ``holds`` was seen to be true, or 0.0 when it was true nowhere.
+    Returns:
+        A float at which ``holds`` was seen to be true, or 0.0 if it was true nowhere.
     """
     x = 1.0
     while holds(x):
@@ -88,15 +97,18 @@ def largest(holds: Callable[[float], bool], within: float = 0.0) -> float:
         x /= 2
         if x == 0:
             return 0.0
-    return _last(x, 2 * x, holds, within)
+    return _bisected(x, 2 * x, holds, within)
 
 
 def smallest(holds: Callable[[float], bool], within: float = 0.0) -> float:
-    """The smallest x >= 0 at which ``holds``, a condition that is false below some point and true above it.
+    """Return the smallest x >= 0 at which ``holds``, a condition that is false below some point and true above it.
 
-    Args: within (as of ``largest``).
+    Args:
+        holds: the condition.
+        within: as in ``largest``.
 
-    Returns: a float at which ``holds`` was seen to be true, or infinity when it was true nowhere.
+    Returns:
+        A float at which ``holds`` was seen to be true, or infinity if it was true nowhere.
     """
     if holds(0.0):
         return 0.0
@@ -107,11 +119,11 @@ def smallest(holds: Callable[[float], bool], within: float = 0.0) -> float:
         x *= 2
     while holds(x / 2):
         x /= 2
-    return _last(x, x / 2, holds, within)
+    return _bisected(x, x / 2, holds, within)
 
 
-def _last(good: float, bad: float, holds: Callable[[float], bool], within: float) -> float:
-    """The last float (or near enough) on the way from ``good`` to ``bad`` at which ``holds`` was seen to be true."""
+def _bisected(good: float, bad: float, holds: Callable[[float], bool], within: float) -> float:
+    """Return the last float from ``good`` to ``bad``, or one near enough, at which ``holds`` was seen to be true."""
     while True:
         middle = good + (bad - good) / 2
         if middle in (good, bad) or abs(bad - good) < within * good:
@@ -123,16 +135,18 @@ def _last(good: float, bad: float, holds: Callable[[float], bool], within: float
 
 
 _ROUNDING = 1e-11
-"""Relative safety margin: a hundred times the worst error that the tests find against 60-digit arithmetic."""
+"""Relative margin for rounding: a hundred times the worst error that the tests find against 60-digit arithmetic."""
 
 _FAR = 39.0
-"""Cut-off of u: phi(39) < 1e-330, so that all beyond is smaller than any delta that a caller may give."""
+"""Cut-off of u: phi(39) < 1e-330, smaller than any delta that a caller may give."""
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
-    """The delta of a mu-GDP mechanism at ``epsilon``, rounded up (by one part in 10^11; never below 1e-305).
+    """Return the delta of a mu-GDP mechanism at ``epsilon``, rounded up (by one part in 10^11; never below 1e-305).
 
-    Args: mu (sensitivity over standard deviation, >= 0), epsilon (nats, >= 0).
+    Args:
+        mu: sensitivity over standard deviation, >= 0.
+        epsilon: nats, >= 0.
     """
     checked_amount(mu, "mu")
     checked_epsilon(epsilon)
@@ -147,9 +161,9 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 
 @functools.lru_cache(1024)
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """The smallest epsilon, in nats, at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
+    """Return the smallest epsilon, in nats, at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    Args: mu (sensitivity over standard deviation, >= 0; infinite gives infinity), delta (in [1e-300, 1)).
+    ``mu`` is as in ``delta_of_mu``; infinity gives infinity. ``delta`` is in [1e-300, 1).
     """
     checked_amount(mu, "mu")
     checked_delta(delta)
@@ -158,9 +172,9 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 @functools.lru_cache(1024)
 def mu_of(epsilon: float, delta: float) -> float:
-    """The largest mu whose mechanisms are (epsilon, delta)-DP, rounded down: ``delta_of_mu`` of it is <= delta.
+    """Return the largest mu whose mechanisms are (epsilon, delta)-DP, rounded down.
 
-    Args: epsilon (nats, >= 0), delta (probability in [1e-300, 1)).
+    ``epsilon`` is in nats, >= 0, and ``delta`` in [1e-300, 1). ``delta_of_mu`` of the result is at most ``delta``.
     """
     checked_epsilon(epsilon)
     checked_delta(delta)
@@ -168,7 +182,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def _gap(u: float, v: float, mu: float) -> float:
-    """Phi(-u) - e^epsilon Phi(-v), where v - u = mu."""
+    """Return Phi(-u) - e^epsilon Phi(-v), where v - u = mu."""
     density = math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
     if mu < 1:
         nodes, weights = legendre()
@@ -180,7 +194,7 @@ def _gap(u: float, v: float, mu: float) -> float:
 
 
 def _mills(x: float) -> tuple[float, float]:
-    """Mills' ratio R(x) = (1 - Phi(x)) / phi(x) and minus its slope, 1 - x R(x), for x > -1.
+    """Return Mills' ratio R(x) = (1 - Phi(x)) / phi(x) and minus its slope, 1 - x R(x), for x > -1.
 
     Beyond 4 by Laplace's continued fraction R = 1 / (x + K), K = 1 / (x + 2 / (x + 3 / ...)), where the slope is
     K / (x + K) without any cancellation.
@@ -196,7 +210,7 @@ def _mills(x: float) -> tuple[float, float]:
 
 @functools.cache
 def legendre() -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Ten Gauss-Legendre nodes and weights for [0, 1]: exact here to the last digit (the slope is entire)."""
+    """Return ten Gauss-Legendre nodes and weights for [0, 1]: exact here to the last digit (the slope is entire)."""
     from numpy.polynomial.legendre import leggauss
 
     nodes, weights = leggauss(10)
@@ -204,16 +218,16 @@ def legendre() -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 _LOG_ROUNDING = 1e-11
-"""Bounds the sum of the rounding errors of log delta."""
+"""Bound on the sum of the rounding errors of log delta."""
 
 _LEAST_ORDER = 1e-300
 """Smallest a - 1: below it rho exceeds epsilon by 690 and nothing is promised; 1 / x would overflow soon."""
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:
-    """A delta at which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up (never below 1e-305).
+    """Return a delta at which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up (never below 1e-305).
 
-    Args: rho (>= 0), epsilon (nats, >= 0).
+    ``epsilon`` is in nats, >= 0.
     """
     checked_amount(rho, "rho")
     checked_epsilon(epsilon)
@@ -229,9 +243,9 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
 
 @functools.lru_cache(1024)
 def epsilon_of_rho(rho: float, delta: float) -> float:
-    """The smallest epsilon, in nats, that the conversion gives a rho-zCDP mechanism at ``delta``, rounded up.
+    """Return the smallest epsilon, in nats, that the conversion gives a rho-zCDP mechanism at ``delta``, rounded up.
 
-    Args: rho (>= 0; infinite gives infinity), delta (probability in [1e-300, 1)).
+    Infinite rho gives infinity; ``delta`` is in [1e-300, 1).
     """
     checked_amount(rho, "rho")
     checked_delta(delta)
@@ -240,9 +254,9 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 @functools.lru_cache(1024)
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho that the conversion admits at (epsilon, delta), rounded down.
+    """Return the largest rho that the conversion admits at (epsilon, delta), rounded down.
 
-    Args: epsilon (nats, >= 0), delta (probability in [1e-300, 1)).
+    ``epsilon`` is in nats, >= 0, and ``delta`` in [1e-300, 1).
     """
     checked_epsilon(epsilon)
     checked_delta(delta)
@@ -250,15 +264,13 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def rho_of_pure(epsilon: float) -> float:
-    """The rho of an epsilon-DP mechanism: epsilon^2 / 2.
-
-    Args: epsilon (nats, >= 0; infinite gives infinity).
-
-    Source: Bun and Steinke 2016, Proposition 1.4.
-    """
+    """Return the rho of an epsilon-DP mechanism: epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
     return checked_amount(epsilon, "epsilon") * epsilon / 2
 
 
 def _log_delta(rho: float, epsilon: float, x: float) -> float:
-    """log delta at order a = 1 + x: x (a rho - epsilon) + a log(1 - 1/a) - log x, where 1 - 1/a = 1 / (1 + 1/x)."""
+    """Return log delta at order a = 1 + x.
+
+    That is x (a rho - epsilon) + a log(1 - 1/a) - log x, where 1 - 1/a = 1 / (1 + 1/x).
+    """
     return x * ((x + 1) * rho - epsilon) - (x + 1) * math.log1p(1 / x) - math.log(x)

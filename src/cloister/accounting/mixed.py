@@ -1,7 +1,7 @@
-"""The price of a run whose questions are partly pure and partly Gaussian, with privacy loss distributions.
+"""The cost of pure and Gaussian questions together, with privacy loss distributions.
 
-**What dominates what.** A pair of laws (P, Q) dominates a mechanism when H(x; P, Q) = sup_S P(S) - e^x Q(S) is at least
-that of its outputs on any two neighbours, in either direction, for every real x. Two facts are used:
+**What dominates what.** A pair of distributions (P, Q) dominates a mechanism when H(x; P, Q) = sup_S P(S) - e^x Q(S) is
+at least that of its outputs on any two neighbours, in either direction, for every real x. Two facts are used:
 
 * An epsilon-DP mechanism is dominated by randomised response R(epsilon), which tells one bit truly with probability
   e^epsilon / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Discrete Laplace noise on a count that one
@@ -45,20 +45,19 @@ from cloister.accounting.conversions import checked_amount, checked_delta, legen
 from cloister.core.types import Floats
 
 ATOMS = 2048
-"""Most values of the losses."""
+"""Largest number of distinct losses."""
 
 LOST = 1e-20
-"""Probability, together, of losses so small that they are rounded up to one value."""
+"""Total probability of the smallest losses, which are rounded up to one value."""
 
 _MARGIN = 1e-10
-"""Relative, of H: a thousand times the worst error that the tests find against 60-digit arithmetic."""
+"""Relative margin of H: a thousand times the worst error that the tests find against 60-digit arithmetic."""
 
 _FAR = 39.0
-"""Cut-off of u, as in ``conversions``: what is beyond is below any delta, and counts as e^-760. So the logarithm of H
-falls by at most 39 / mu a nat."""
+"""Cut-off of u, as in ``conversions``: beyond, H counts as e^-760. So log H falls by at most 39 / mu a nat."""
 
 _ULPS = 2.0**-50
-"""Relative, of a sum of losses and of a factorial's logarithm."""
+"""Relative rounding error of a sum of losses and of a factorial's logarithm."""
 
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
@@ -67,18 +66,21 @@ WITHIN = 1e-9
 
 
 def delta_of_mixed(pures: Sequence[float], mu: float, epsilon: float) -> float:
-    """The delta at ``epsilon`` of pure mechanisms and a mu-GDP one together, rounded up (never below 1e-305).
+    """Return the delta at ``epsilon`` of pure mechanisms and a mu-GDP one together, rounded up (never below 1e-305).
 
-    Args: pures (an epsilon for each pure mechanism, > 0, finite), mu (>= 0), epsilon (nats, >= 0).
+    Args:
+        pures: an epsilon for each pure mechanism, > 0, finite.
+        mu: >= 0.
+        epsilon: nats, >= 0.
     """
     losses, chances = _losses(tuple(sorted(pures)))
     return _delta(losses, chances, checked_amount(mu, "mu"), epsilon)
 
 
 def epsilon_of_mixed(pures: Sequence[float], mu: float, delta: float) -> float:
-    """The smallest epsilon, in nats, at which these are (epsilon, delta)-DP together, rounded up.
+    """Return the smallest epsilon, in nats, at which these are (epsilon, delta)-DP together, rounded up.
 
-    Args: pures, mu, as of ``delta_of_mixed``; infinite ones give infinity. delta (in [1e-300, 1)).
+    ``pures`` and ``mu`` are as in ``delta_of_mixed``, infinite ones give infinity; ``delta`` is in [1e-300, 1).
     """
     return _epsilon(tuple(sorted(pures)), mu, checked_delta(delta))
 
@@ -93,65 +95,65 @@ def _epsilon(pures: tuple[float, ...], mu: float, delta: float) -> float:
 
 def _delta(losses: Floats, chances: Floats, mu: float, epsilon: float) -> float:
     margin = _MARGIN + (_FAR * _ULPS * (epsilon + losses[-1]) / mu if mu else 0.0)  # a loss is off by some ulps
-    return min(1.0, max(float(chances @ _tops(epsilon - losses, mu)) * (1 + margin), 1e-305))
+    return min(1.0, max(float(chances @ _hockey_stick(epsilon - losses, mu)) * (1 + margin), 1e-305))
 
 
 @functools.lru_cache(64)
 def _losses(pures: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Values (m,) of L, rising, and their probabilities."""
+    """Return the values (m,) of L in rising order, and their probabilities."""
     losses, chances = np.zeros(1), np.ones(1)
     for epsilon, times in Counter(pures).items():
-        signs, own = _alike(epsilon, times)
+        signs, sign_chances = _repeated(epsilon, times)
         losses = (losses[:, None] + signs).ravel()
-        chances = (chances[:, None] * own).ravel()
+        chances = (chances[:, None] * sign_chances).ravel()
         order = np.argsort(losses, kind="stable")
-        losses, chances = _fewer(losses[order], chances[order])
+        losses, chances = _thinned(losses[order], chances[order])
     return losses, chances
 
 
-def _alike(epsilon: float, times: int) -> tuple[Floats, Floats]:
-    """Losses of ``times`` responses of one epsilon, and their probabilities: binomial."""
+def _repeated(epsilon: float, times: int) -> tuple[Floats, Floats]:
+    """Return the losses of ``times`` responses of one epsilon, and their binomial probabilities."""
     true = np.arange(times + 1.0)
     log_odds = np.array([math.lgamma(times + 1) - math.lgamma(i + 1) - math.lgamma(times - i + 1) for i in true])
     log_chances = log_odds + true * epsilon - times * (epsilon + math.log1p(math.exp(-epsilon)))
-    return _fewer((2 * true - times) * epsilon, np.exp(log_chances + _ULPS * math.lgamma(times + 2)))
+    return _thinned((2 * true - times) * epsilon, np.exp(log_chances + _ULPS * math.lgamma(times + 2)))
 
 
-def _fewer(losses: Floats, chances: Floats) -> tuple[Floats, Floats]:
-    """At most ``ATOMS`` of rising losses: the others moved up."""
+def _thinned(losses: Floats, chances: Floats) -> tuple[Floats, Floats]:
+    """Return at most ``ATOMS`` of the rising losses, the others moved up."""
     if len(losses) <= ATOMS:
         return losses, chances
-    least = losses[np.searchsorted(chances.cumsum(), LOST)]
-    lattice = np.linspace(least, losses[-1], ATOMS)
+    lowest = losses[np.searchsorted(chances.cumsum(), LOST)]
+    lattice = np.linspace(lowest, losses[-1], ATOMS)
     lattice[-1] = losses[-1]
     places = np.searchsorted(lattice, losses)  # the first that is at least as large
     return lattice, np.bincount(places, chances, minlength=ATOMS).astype(np.float64)
 
 
-def _tops(y: Floats, mu: float) -> Floats:
-    """H(y; G(mu)) at each y (m,)."""
+def _hockey_stick(y: Floats, mu: float) -> Floats:
+    """Return H(y; G(mu)) at each y (m,)."""
     if mu == 0:
         return np.asarray(np.maximum(0.0, -np.expm1(y)), np.float64)
-    positive = _upper(np.abs(y), mu)
+    positive = _hockey_stick_above_zero(np.abs(y), mu)
     negative = np.minimum(y, 0.0)
     return np.asarray(-np.expm1(negative) + np.exp(negative) * positive, np.float64)
 
 
-def _upper(y: Floats, mu: float) -> Floats:
-    """H for y >= 0: density(u) (R(u) - R(v)) with Mills' ratio R; for small mu the integral of its slope."""
+def _hockey_stick_above_zero(y: Floats, mu: float) -> Floats:
+    """Return H for y >= 0: density(u) (R(u) - R(v)) with Mills' ratio R; for small mu the integral of its slope."""
     from scipy.special import erfcx, ndtr
 
     def ratio(x: Floats) -> Floats:
         return np.asarray(_ROOT_HALF_PI * erfcx(x / math.sqrt(2)), np.float64)
 
     u = y / mu - mu / 2
-    near = np.minimum(u, _FAR)
-    density = np.exp(-near * near / 2) / math.sqrt(2 * math.pi)
+    clipped = np.minimum(u, _FAR)
+    density = np.exp(-clipped * clipped / 2) / math.sqrt(2 * math.pi)
     if mu < 1:
         nodes, weights = map(np.asarray, legendre())
-        x = near[:, None] + mu * nodes
-        found = density * mu * ((1 - x * ratio(x)) @ weights)
+        x = clipped[:, None] + mu * nodes
+        values = density * mu * ((1 - x * ratio(x)) @ weights)
     else:
-        after = density * ratio(near + mu)
-        found = np.where(near < 0, ndtr(-near) - after, density * ratio(np.maximum(near, 0.0)) - after)
-    return np.asarray(np.where(u < _FAR, found, 1e-330), np.float64)
+        after = density * ratio(clipped + mu)
+        values = np.where(clipped < 0, ndtr(-clipped) - after, density * ratio(np.maximum(clipped, 0.0)) - after)
+    return np.asarray(np.where(u < _FAR, values, 1e-330), np.float64)

@@ -150,7 +150,7 @@ def number_or_text(text: str | None) -> Any:
 
 
 def share_or_word(value: Any) -> Any:
-    """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
+    """Return a share as a number; words, and what is nothing, as they are: ``run.layers.preprocessing`` checks them."""
     try:
         return value if isinstance(value, bool) else as_float(value)
     except (TypeError, ValueError):

@@ -74,13 +74,14 @@ def coordinate(
     not_private: NotPrivate = False,
 ) -> None:
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
-    from cloister.federated.plan import SEEDED, read_pool_plan
-    from cloister.federated.protocol.agreement import COORDINATOR_NAME, PUBLISHED
+    from cloister.federated.plan import SEEDED_WARNING, read_pool_plan
+    from cloister.federated.protocol.agreement import COORDINATOR_NAME
+    from cloister.federated.protocol.collusion import PUBLISHED
     from cloister.federated.protocol.coordinator import Coordinator
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.transport.certificates import Credentials, read_file
     from cloister.federated.transport.service import CoordinatorService
-    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of, soon_over
+    from cloister.federated.transport.signatures import check_certificate, check_signatures, expiry_warnings, folder_of
     from cloister.federated.transport.tls import Server
 
     pool = read_pool_plan(plan, not_private)
@@ -108,7 +109,7 @@ def coordinate(
             log=told,
             valid_until={name: from_now(end) for name, end in signed.items()},
         )
-        server = Server(service, listen, credentials, parties, pool.most_bytes)
+        server = Server(service, listen, credentials, parties, pool.max_message_bytes)
         server.start()
         say(
             f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} "
@@ -117,8 +118,8 @@ def coordinate(
         if pool.shares == 1:
             say(PUBLISHED)
         if pool.test_noise_seed is not None:
-            say(SEEDED)
-        for whose, why in soon_over(credentials, COORDINATOR_NAME, signed).items():
+            say(SEEDED_WARNING)
+        for whose, why in expiry_warnings(credentials, COORDINATOR_NAME, signed).items():
             told({"event": "ends soon", "party": whose, "why": why})
         with ending(lambda error: _how(coordinator, journal), lambda: True):
             try:

@@ -86,19 +86,19 @@ def join(
     """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
     from functools import partial
 
-    from cloister.federated.plan import SEEDED, read_pool_plan
+    from cloister.federated.plan import SEEDED_WARNING, read_pool_plan
     from cloister.federated.population import Joined
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.protocol.party import Party
     from cloister.federated.transport.certificates import Credentials, read_file
-    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of, soon_over
+    from cloister.federated.transport.signatures import check_certificate, check_signatures, expiry_warnings, folder_of
     from cloister.federated.transport.tls import Line
     from cloister.run.fit import fit, source
     from cloister.run.saving import checked_target
 
     pool = read_pool_plan(plan, not_private)
     if pool.test_noise_seed is not None:
-        say(SEEDED)
+        say(SEEDED_WARNING)
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
@@ -106,17 +106,17 @@ def join(
     credentials = Credentials.read(cert, key, ca)
     until = check_certificate(credentials, party)
     signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
-    warnings = [*soon_over(credentials, party, signed).values()]
+    warnings = [*expiry_warnings(credentials, party, signed).values()]
     hidden = read_file(secret or cert.with_suffix(".pool"), secret=True)
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
     columns: dict[str, Any] = {"columns": list(pool.plan.clustered), "described": pool.request.describe}
     rows = partial(source, data, reading, told=told_once(), **columns)
-    hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
+    hasty = partial(Line, target, credentials, min(patience, HASTY), pool.max_message_bytes)
     if check:
         state = Party(pool.agreement, party, **keys)
-        with closing(hasty(warned=warnings.append)) as line:
-            state.noted(line.exchange(state.check(trial=True)))
+        with closing(hasty(on_warning=warnings.append)) as line:
+            state.take_noted(line.exchange(state.check(trial=True)))
         with closing(rows()) as own:  # after it: that this party has tried tells nobody of its file (law 7)
             columns_there = list(own.columns)
         if account is not None and account.resume is None:
@@ -142,7 +142,7 @@ def join(
     standing = RunProgress(account, place, None if account is None else account.resume)
     with (
         event_log(log) as write,
-        closing(Line(target, credentials, patience, pool.most_bytes, say)) as line,
+        closing(Line(target, credentials, patience, pool.max_message_bytes, say)) as line,
         journal_at(journal) as kept,
     ):
         state = Party(pool.agreement, party, **keys, journal=kept)
@@ -199,7 +199,7 @@ def _leave(state: Party, line: Callable[[], Line]) -> None:
 
 def _tell_tried(facts: dict[str, Any], as_json: bool) -> None:
     """Say that everything is in order that can be tried before a run."""
-    from cloister.federated.transport.tls import apart
+    from cloister.federated.transport.tls import clock_difference
 
     if as_json:
         print_json(facts)
@@ -209,7 +209,7 @@ def _tell_tried(facts: dict[str, Any], as_json: bool) -> None:
     show(f"certificate: of '{facts['party']}', until {facts['certificate_until'][:16].replace('T', ' ')} UTC")
     show(plain(f"columns: {', '.join(facts['columns'])} are there"))
     show(f"coordinator: {facts['coordinator']} takes the certificate and holds the same plan")
-    show(f"clock: this machine's is {apart(facts['clock_ahead'])} the coordinator's")
+    show(f"clock: this machine's is {clock_difference(facts['clock_ahead'])} the coordinator's")
     for words in facts["warnings"]:
         show(f"warning: {words}")
     show("nothing was reserved or charged, and nothing of a row was sent")
@@ -223,7 +223,7 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
     if isinstance(error, Rejected) and error.reason is not Reason.TIMEOUT:
         return spent
     if not joined.opened:
-        if not joined.greeted:
+        if not joined.hello_sent:
             return f"'{party}' has not joined: others wait for it, and are not told why"
         kept = "the coordinator must start again, too" if journal is None else f"with --journal {journal}"
         if isinstance(error, Rejected) and journal is not None:
@@ -249,7 +249,7 @@ def sign(
 ) -> None:
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to
     join."""
-    from cloister.federated.plan import SEEDED, read_pool_plan
+    from cloister.federated.plan import SEEDED_WARNING, read_pool_plan
     from cloister.federated.transport.certificates import Credentials
     from cloister.federated.transport.signatures import folder_of, sign as signed
 
@@ -264,7 +264,7 @@ def sign(
     names = ", ".join(member.name for member in pool.agreement.members)
     show(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
     if pool.test_noise_seed is not None:
-        say(SEEDED)
+        say(SEEDED_WARNING)
     say(f"saved to {path}: send it to the coordinator and all parties")
 
 

@@ -53,7 +53,7 @@ def declare(
     note: Annotated[str | None, by_itself(Charged, "note")] = None,
 ) -> None:
     """Give a data set a lifetime budget."""
-    from cloister.accounting.ledger.ledger import Ledger, checked
+    from cloister.accounting.ledger.ledger import Ledger, checked_lifetime
 
     if composition not in ("basic", "zcdp"):
         raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
@@ -61,7 +61,7 @@ def declare(
         raise InvalidInput(f"unit is '{unit}': choose rows or users")
     how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
     whom: Literal["rows", "users"] = "users" if unit == "users" else "rows"
-    checked(dataset, epsilon, delta, how, whom, owner, note)  # before a file is made for it
+    checked_lifetime(dataset, epsilon, delta, how, whom, owner, note)  # before a file is made for it
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how, whom, owner, note)
     where = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
     with printing(lambda: where):

@@ -70,12 +70,13 @@ def result_from(path: Path, names: str | None) -> Result:
 def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
     """Return the options with what the start says where nothing is given: columns, categories, missing and k.
 
-    Bounds are taken later (``run.starting.begun_from``), since some methods take narrower ones. Raises: CloisterError:
-    the start cannot be read.
+    Bounds are taken later (``run.layers.warm_start.read``), since some methods take narrower ones.
+
+    Raises: CloisterError: the start cannot be read.
     """
     if asked.start is None:
         return reading, asked
-    from cloister.run.starting import Start
+    from cloister.run.layers.warm_start import Start
 
     start = Start.of(asked.start)
     categories = {**start.categories, **(reading.categories or {})}

@@ -134,7 +134,7 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
 def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Table:
     from rich.table import Table
 
-    from cloister.run.estimates import resolved
+    from cloister.core.decimals import resolved
 
     i = cluster.number
     table = Table(title=f"cluster {cluster.called}: {seen.sizes[i]:,} rows, NOT private")

@@ -19,7 +19,7 @@ import typer
 
 from cloister.commands.common import PlanFolder, Port, plain, say, seconds, show
 from cloister.commands.progress import counting
-from cloister.core.errors import CloisterError, InvalidInput, passing
+from cloister.core.errors import CloisterError, InvalidInput, transient_errors
 
 if TYPE_CHECKING:
     from cloister.collection.service.collector import Collector
@@ -177,7 +177,7 @@ def serve(
     limits = Limits(rate=rate, body=max_bytes, seconds=timeout, connections=connections)
     told = _told(as_json)
     with ExitStack() as stack:
-        with passing():
+        with transient_errors():
             listener = stack.enter_context(listening(host, port))
             metrics = None
             if metrics_port is not None:

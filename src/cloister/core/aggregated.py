@@ -1,7 +1,7 @@
 """Aggregated trust: the vectors of 64-bit words that parties pool, and how noise is added to them.
 
 Words add modulo 2^64. A channel uses the lowest ``bits`` of each, a multiple of 8, chosen so that no sum of rows and
-noise can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bits`` may come in any order.
+noise can wrap. Since 2^bits divides 2^64, masking, adding and cutting to ``bits`` commute.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ WORD = 64
 @final
 @attrs.frozen(eq=False)
 class RingVector:
-    """A party's report and its summary, and also the sum of all parties, without or with noise.
+    """Words of a report, of a party's summary, or of the sum over all parties, with or without noise.
 
     Args:
         vector: words (m,).
-        rows: how many rows were encoded: for the party's own check of the hard cap, never sent.
+        rows: number of encoded rows, for the party's own check of the hard cap; never sent.
         noised: whether it contains the whole noise. Only then may it be decoded.
     """
 
@@ -38,21 +38,28 @@ class RingVector:
     noised: bool = False
 
     def merge(self, other: RingVector) -> RingVector:
-        """The sum of both; noise is added once, after all merging. Raises: Refused if one contains noise already."""
+        """Return the sum of both, before any noise.
+
+        Raises:
+            Refused: one of them contains its noise already.
+        """
         if self.noised or other.noised:
             raise Refused("a sum that contains its noise was merged: merge all sums first, then add the noise once")
         return RingVector(self.vector + other.vector, self.rows + other.rows)
 
     def released(self, noise: Ids) -> RingVector:
-        """This sum with the whole noise added. Raises: Refused if it contains its noise already."""
+        """Return this sum with the whole noise added.
+
+        Raises:
+            Refused: it contains its noise already.
+        """
         if self.noised:
             raise Refused("this sum contains its noise already: noise is added once")
         return RingVector(self.vector + noise, self.rows, True)
 
 
 class Pooled(Protocol):
-    """A channel under Aggregated trust: public facts of its messages, and its noise, drawn by a coordinator or in
-    shares by the parties.
+    """Channel under Aggregated trust, whose noise a coordinator draws, or the parties in shares.
 
     Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum without its
     noise.
@@ -80,17 +87,20 @@ class Pooled(Protocol):
 
     @property
     def parties(self) -> int:
-        """Most parties (for shares: exactly as many), which the proof of the ring's size assumes."""
+        """Largest number of parties (with shares: the exact number), which the proof of the ring's size assumes."""
         ...
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
-        """Words to add: the whole noise, or one party's share of it."""
+        """Draw the words to add: the whole noise, or one party's share of it."""
         ...
 
 
 def pooled(channel: Any, parties: int) -> Pooled:
-    """The channel, if this many parties can pool its answers. Raises: InvalidInput if it is of another trust model, or
-    was opened for another number of parties."""
+    """Return the channel, if this many parties can pool its answers.
+
+    Raises:
+        InvalidInput: it is of another trust model, or was opened for another number of parties.
+    """
     if not hasattr(channel, "shares"):
         raise InvalidInput("only questions of Aggregated trust can be pooled by parties")
     if channel.shares > 1 and channel.shares != parties:
@@ -106,20 +116,26 @@ def pooled(channel: Any, parties: int) -> Pooled:
 
 
 def pools(population: object) -> bool:
-    """Whether a population pools the rows of parties, none of whom can read another's: its attribute ``trust`` is
-    ``Aggregated``. Its ``simulated`` says whether all parties are in this process, so that whoever runs it sees all
-    rows. Only it answers Aggregated trust. Laws: ``check(most_rows)`` is every party's own."""
+    """Return True if a population pools the rows of parties, none of whom can read another's.
+
+    Such a population has the attribute ``trust = Aggregated``, and only it answers Aggregated trust. Its attribute
+    ``simulated`` is True if all parties are in this process, so that whoever runs it sees all rows.
+
+    Laws: every party does its own ``check(most_rows)``.
+    """
     return getattr(population, "trust", None) is Aggregated
 
 
 def most_rows(rounds: Iterable[Round[Any]]) -> int:
-    """Most rows of one party in these rounds: the least hard cap of their questions. A forecast knows it: it is an
-    option."""
+    """Return the hard cap on one party's rows in these rounds: the least cap of their questions.
+
+    It is an option of the oracles, so a forecast of the rounds has it too.
+    """
     return min((cast(Pooled, part.channel).most_rows for round in rounds for part in round.parts), default=CAP)
 
 
 def whole_noise(channel: Pooled, rng: NoiseRng) -> Ids:
-    """All of a question's noise, drawn in one place: for simulations and tests."""
+    """Draw all of a question's noise in one place, for simulations and tests."""
     if channel.shares == 1:
         return channel.noise(rng)
     total = np.zeros(channel.size, np.uint64)
@@ -129,11 +145,11 @@ def whole_noise(channel: Pooled, rng: NoiseRng) -> Ids:
 
 
 def to_words(values: Ints) -> Ids:
-    """Signed integers as words: two's complement."""
+    """Return signed integers as words, in two's complement."""
     return values.astype(np.int64, copy=False).view(np.uint64)
 
 
 def to_integers(words: Ids, bits: int) -> Ints:
-    """The signed integers in [-2^(bits-1), 2^(bits-1)) that words stand for."""
+    """Return the signed integers in [-2^(bits-1), 2^(bits-1)) that the lowest bits of words stand for."""
     up = np.uint64(WORD - bits)
     return (words << up).view(np.int64) >> np.int64(WORD - bits)

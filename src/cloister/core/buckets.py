@@ -1,17 +1,15 @@
 """Public buckets: how many there are, which one a row falls in, and which (private) vectors are summed in each.
 
-What a round's public objects tell devices that run no Python: plain data for a client bundle.
-
-An object that a device needs (a bucketing, vectors, a channel) describes itself by ``bundled``: a JSON object whose
-``kind`` names one of the forms in the specification (``docs/reference/format.md``), with everything public already
-worked out. Arrays go beside the JSON, into one binary file; 64-bit integers are decimal text, since many JSON readers
-round them; keys are what ``PublicRng.of_users`` uses of them.
+Devices that run no Python get them as a client bundle. Each object that a device needs (a bucketing, vectors, a
+channel) describes itself by ``bundled``: a JSON object whose ``kind`` names one of the forms in the specification
+(``docs/reference/format.md``), with everything public already worked out. Arrays go into one binary file beside the
+JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import attrs
 import numpy as np
@@ -22,27 +20,34 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Ints
 
 ALIGNED = 8
-"""Every array starts at a multiple of so many bytes."""
+"""Alignment of the arrays in a bundle, in bytes."""
 
 
 @final
 class BundleArrays:
-    """The binary arrays of a bundle, little-endian, one after the other. ``content``: the file so far."""
+    """Binary arrays of a bundle, little-endian, one after the other.
+
+    Attributes:
+        content: the file so far.
+    """
 
     def __init__(self) -> None:
         self.content = bytearray()
-        self._known = dict[tuple[str, bytes], int]()
+        self._stored = dict[tuple[str, bytes], int]()
 
     def add(self, values: AnyArray) -> dict[str, Any]:
-        """Store an array; what the JSON says in its place: {"at": first byte, "type": "i4", "i8" or "f8", "shape":
-        [...]}. Integers take 4 bytes each where all of them fit; what is stored already is not stored again."""
+        """Store an array once, integers in 4 bytes each if all fit, and return its reference for the JSON.
+
+        Returns:
+            {"at": first byte, "type": "i4", "i8" or "f8", "shape": [...]}.
+        """
         if values.dtype.kind == "f":
             kind = "f8"
         else:
             fits = not values.size or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
             kind = "i4" if fits else "i8"
         content = np.ascontiguousarray(values, f"<{kind}").tobytes()
-        at = self._known.setdefault((kind, content), len(self.content))
+        at = self._stored.setdefault((kind, content), len(self.content))
         if at == len(self.content):
             self.content += content + bytes(-len(content) % ALIGNED)
         return {"at": at, "type": kind, "shape": list(values.shape)}
@@ -50,29 +55,33 @@ class BundleArrays:
 
 @runtime_checkable
 class Bundled(Protocol):
-    """An object that devices in any language can be told of."""
+    """Object that can be described to devices in any language."""
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        """Its description, with "kind". Args: arrays (takes what is no plain data)."""
+        """Return its description, with "kind"; store its arrays in ``arrays``."""
         ...
 
 
 def key(rng: PublicRng) -> str:
-    """The 16 bytes of a public key that ``PublicRng.of_users`` uses, in hex: what is added, what flips."""
+    """Return the 16 bytes of a public key that ``PublicRng.of_users`` uses, in hex: 8 to add, 8 to flip bits by."""
     return rng.key[:16].hex()
 
 
 EXACT_JSON = 2**53
-"""From here on an integer of JSON is decimal text: many readers hold numbers in float64."""
+"""Bound from which an integer is written as decimal text: many JSON readers hold numbers in float64."""
 
 
 def integers(values: Iterable[int]) -> list[int | str]:
-    """Integers of which few are large: JSON integers below 2^53, decimal text from there on."""
+    """Return JSON integers below 2^53, and decimal text from there on."""
     return [value if abs(value) < EXACT_JSON else str(value) for value in map(int, values)]
 
 
 def described(part: object, arrays: BundleArrays) -> Mapping[str, Any]:
-    """A public object's description. Raises: Refused if its class has none: it is of a plugin that predates bundles."""
+    """Return a public object's description.
+
+    Raises:
+        Refused: its class has no ``bundled``.
+    """
     if not isinstance(part, Bundled):
         raise Refused(
             f"{type(part).__name__} cannot be described to devices that run no Python: ask the author of its plugin "
@@ -84,7 +93,7 @@ def described(part: object, arrays: BundleArrays) -> Mapping[str, Any]:
 @final
 @attrs.frozen
 class Space:
-    """How many buckets there are: ids of level l are 0 <= id < sizes[l]; -1 means 'in no bucket'.
+    """Numbers of buckets: ids of level l are 0 <= id < sizes[l]; -1 means 'in no bucket'.
 
     Args:
         sizes: buckets per level, coarse levels first.
@@ -92,7 +101,7 @@ class Space:
             (and -1 at all levels or none). Counting rows at the deepest level is then enough.
 
     Raises:
-        InvalidInput: a nested level has not half as many buckets as the next one, rounded up.
+        InvalidInput: a nested level does not have half as many buckets as the next one, rounded up.
     """
 
     sizes: tuple[int, ...]
@@ -116,7 +125,7 @@ class QuestionContext:
     Args:
         rows: public number of rows (users) asked; for a share of the users, the expected number.
         unit: the lattice's spacing in the caller's units.
-        seed: of this question alone.
+        seed: the public key of this question alone.
         people: public number of users of the round, asked this question or not (default: ``rows``). If a shuffler mixes
             their messages and roles are private, all of them hide each other.
     """
@@ -128,29 +137,28 @@ class QuestionContext:
 
 
 class Bucketing(Protocol):
-    """Which bucket of each level a row falls in. Public: it is made of the plan and of answers, never of rows.
+    """Public map from a row to its bucket on each level, made of the plan and of answers, never of rows.
 
     Laws: a row's bucket is a function of that row alone, on exact integers, ties to the lowest id: the same alone, in
-    any batch and in any order, on every machine (a floating-point matrix product is not). It is plain data with a
-    digest: a frozen attrs class of numbers, text, arrays and such classes. Several threads may ask it at once. Ids
-    outside its space are refused, whatever oracle is asked (``core.encoding``).
+    any batch and in any order, on every machine (a floating-point matrix product is not). A bucketing is plain data
+    with a digest: a frozen attrs class of numbers, text, arrays and such classes. It is thread-safe. Ids outside its
+    space are refused, whichever oracle is asked (``core.encoding``).
 
-    A bucketing that devices without Python shall find too describes itself (``core.buckets.Bundled``), as one of the
-    kinds of the specification; so do vectors.
+    To serve devices without Python, bucketings and vectors also implement ``Bundled``.
     """
 
     @property
     def space(self) -> Space:
-        """How many buckets each level has."""
+        """Number of buckets of each level."""
         ...
 
     def locate(self, rows: Ints) -> Ints:
-        """Lattice rows (n, d) to bucket ids (n, levels), int64, -1 for none."""
+        """Return the bucket ids (n, levels), int64, of lattice rows (n, d); -1 for none."""
         ...
 
 
 class Vectors(Protocol):
-    """One vector per row, to be summed per bucket of ``cells``. Vectors beyond ``bound`` are clipped to it."""
+    """Map from a row to a vector, to be summed per bucket of ``cells``; vectors beyond ``bound`` are clipped to it."""
 
     @property
     def cells(self) -> Bucketing: ...
@@ -159,8 +167,28 @@ class Vectors(Protocol):
     def bound(self) -> Bound: ...
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
-        """Lattice rows (n, d) and their bucket ids (n, levels) to vectors (n, dimension)."""
+        """Return the vectors (n, dimension) of lattice rows (n, d), given their bucket ids (n, levels)."""
         ...
+
+
+@final
+@attrs.frozen(eq=False)
+class FinestLevel:
+    """Last level of a bucketing, alone: levels that nobody asks about cost nothing. Args: levels."""
+
+    levels: Bucketing
+
+    digest_tag: ClassVar = "cloister.Finest"
+
+    @property
+    def space(self) -> Space:
+        return Space(self.levels.space.sizes[-1:])
+
+    def locate(self, rows: Ints) -> Ints:
+        return self.levels.locate(rows)[:, -1:]
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return {"kind": "last", "sizes": integers(self.space.sizes), "of": described(self.levels, arrays)}
 
 
 @final

@@ -14,29 +14,29 @@ from cloister.core.reproducible_math import few_bits, root
 from cloister.core.types import Bools, Ids
 
 Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
-"""The additive quantity: epsilon (pure), mu^2 (gaussian), rho (zcdp); 'exact' is no privacy at all, for benchmarks."""
+"""Additive measure of privacy: epsilon (pure), mu^2 (gaussian), rho (zcdp); 'exact' is no privacy, for benchmarks."""
 
 
 @final
 @attrs.frozen
 class PrivacyNotion:
-    """How an oracle counts privacy. Args: measure; uses_delta (whether it spends its own delta, as thresholds do)."""
+    """Privacy notion of an oracle: its measure, and whether it also spends a delta of its own, as thresholds do."""
 
     measure: Measure
     uses_delta: bool = False
 
     @classmethod
     def of(cls, oracle: Any) -> Self:
-        """The currency that an oracle declares."""
+        """Return the notion that an oracle declares."""
         return cls(oracle.measure, oracle.uses_delta)
 
 
 @final
 @attrs.frozen
 class Share:
-    """A public random share of the users: those whose keyed hash of the stable user number falls in [low, high).
+    """Public random share of the users: those whose keyed hash of the stable user number falls in [low, high).
 
-    Shares made by one ``split_users`` call are disjoint. Never a function of a row's position.
+    Shares made by one ``split_users`` call are disjoint. It is never a function of a row's position.
     """
 
     rng: PublicRng
@@ -48,41 +48,41 @@ class Share:
     def fraction(self) -> float:
         return self.high - self.low
 
-    def meets(self, other: Share) -> bool:
-        """Whether two shares with the same key overlap."""
+    def overlaps(self, other: Share) -> bool:
+        """Return True if two shares with the same key overlap."""
         return self.low < other.high and other.low < self.high
 
     def holds(self, users: Ids) -> Bools:
-        """Which of the users (n,) are in this share."""
+        """Return a mask (n,) of the users in this share."""
         u = unit_floats(self.rng.of_users(users))
         return (u >= self.low) & (u < self.high)
 
 
 def drawings(shares: Sequence[Share | None]) -> list[int]:
-    """Which private drawing of roles each question belongs to, given its share of the users (None: all).
+    """Return the number of each question's private drawing of roles, given its share of the users (None: all).
 
     Questions with one key and disjoint shares are roles of one drawing: a user plays one of them. If shares overlap,
     both questions would go to the same user, whom the second must not recognise: it belongs to another drawing.
     """
-    taken, found = dict[tuple[PublicRng, int], list[Share]](), list[int]()
+    taken, numbers = dict[tuple[PublicRng, int], list[Share]](), list[int]()
     for share in shares:
-        at = 0
-        while share and any(share.meets(other) for other in taken.get((share.rng, at), ())):
-            at += 1
+        number = 0
+        while share and any(share.overlaps(other) for other in taken.get((share.rng, number), ())):
+            number += 1
         if share:
-            taken.setdefault((share.rng, at), []).append(share)
-        found.append(at)
-    return found
+            taken.setdefault((share.rng, number), []).append(share)
+        numbers.append(number)
+    return numbers
 
 
 @final
 @attrs.frozen
 class Budget:
-    """A share of a run's privacy budget.
+    """Part of a run's privacy budget.
 
     Args:
         measure: the unit of ``amount``.
-        amount: additive under composition: epsilon in nats (pure), mu^2 (gaussian), rho (zcdp).
+        amount: epsilon (pure), mu^2 (gaussian) or rho (zcdp): additive under composition.
         user_share: the users who are asked; None for all.
         delta: failure probability set aside for mechanisms that spend their own (thresholding); 0 for none. Additive,
             and shared like ``amount``; most mechanisms leave it unspent.
@@ -106,55 +106,60 @@ class Budget:
 
     @property
     def beside_pure(self) -> float:
-        """Times what a small share is by itself, in a budget that pure and Gaussian questions have together. Measured:
-        a pure question with much of it gets sqrt(2 rho) of epsilon, little for its rho."""
+        """Factor on the small share of a Gaussian question beside a pure one that has the rest of the budget.
+
+        Measured: in zCDP a pure question gets sqrt(2 rho) of epsilon, little for much rho.
+        """
         return 0.3 if self.measure == "zcdp" else 1.0
 
     def over(self, rounds: int) -> Budget:
-        """One round's equal share of this budget over ``rounds`` rounds."""
+        """Return one round's equal share of this budget over ``rounds`` rounds."""
         return attrs.evolve(self, amount=self.amount / rounds, delta=self.delta / rounds)
 
     def split(self, *weights: float) -> tuple[Budget, ...]:
-        """Shares in proportion to the weights, in the order given; they add up to this budget."""
+        """Return shares in proportion to the weights, in the order given; they add up to this budget."""
         total = sum(weights)
         return tuple(attrs.evolve(self, amount=self.amount * w / total, delta=self.delta * w / total) for w in weights)
 
     def split_for(self, *errors: float) -> tuple[Budget, ...]:
-        """Shares that minimise the sum of these errors, each stated as if its part had the whole budget.
+        """Return the shares that minimise the sum of these errors, each stated as if its part had the whole budget.
 
         Variance falls as amount^-p with p = 2 for pure noise (Laplace: 2 (D/eps)^2) and p = 1 for mu^2 and rho, so by
         Lagrange the best share of error a is a^(1 / (p + 1)): square roots for Gaussian noise (FastLloyd's sqrt(4 d) :
-        1, equation 19), cube roots for pure noise (Su et al. 2016). Roots count to one part in a million: errors come
-        from integrals, whose last bits differ between machines.
+        1, equation 19), cube roots for pure noise (Su et al. 2016).
         """
         if self.measure == "exact":
             return (self,) * len(errors)
         degree = 3 if self.measure == "pure" else 2
-        most = max(errors)
-        return self.split(*(few_bits(root(e / most, degree), 24) for e in errors))
+        largest = max(errors)
+        # errors come from integrals, whose last bits differ between machines: roots count to one part in a million
+        return self.split(*(few_bits(root(e / largest, degree), 24) for e in errors))
 
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
-        """Disjoint public shares of the users, each spending the whole amount; weights count to one part in a million.
-        Of a budget that is for a share already they are parts of that share, by its own key: ``rng`` is not used.
+        """Return budgets for disjoint public shares of the users, each with the whole amount.
 
-        Raises: InvalidInput if a weight is too small.
+        Weights count to one part in a million. If this budget is for a share already, its parts are parts of that
+        share, by its own key, and ``rng`` is not used.
+
+        Raises:
+            InvalidInput: a weight is too small.
         """
-        whole = self.user_share or Share(rng, 0, 0.0, 1.0)
+        parent = self.user_share or Share(rng, 0, 0.0, 1.0)
         weights = tuple(few_bits(w) for w in weights)
-        total, low, shares = sum(weights), whole.low, list[Budget]()
+        total, low, shares = sum(weights), parent.low, list[Budget]()
         for i, w in enumerate(weights):
-            high = whole.high if i == len(weights) - 1 else low + whole.fraction * w / total
-            if not low < high <= whole.high:
+            high = parent.high if i == len(weights) - 1 else low + parent.fraction * w / total
+            if not low < high <= parent.high:
                 raise InvalidInput(
                     f"a weight of {w:g} in a sum of {total:g} is too small a share of the users: give a larger one"
                 )
-            shares.append(attrs.evolve(self, user_share=Share(whole.rng, i, low, high)))
+            shares.append(attrs.evolve(self, user_share=Share(parent.rng, i, low, high)))
             low = high
         return tuple(shares)
 
     @property
     def epsilon(self) -> float:
-        """The epsilon that a pure mechanism may spend (from rho: eps^2 / 2 <= rho, Bun and Steinke 2016)."""
+        """Epsilon that a pure mechanism may spend (from rho: eps^2 / 2 <= rho, Bun and Steinke 2016)."""
         if self.measure == "pure" or self.measure == "exact":
             return self.amount
         if self.measure == "zcdp":
@@ -163,7 +168,7 @@ class Budget:
 
     @property
     def mu(self) -> float:
-        """sensitivity / sigma that a Gaussian mechanism may have."""
+        """Ratio sensitivity / sigma that a Gaussian mechanism may have."""
         if self.measure == "gaussian":
             return math.sqrt(self.amount)
         if self.measure == "zcdp":
@@ -174,21 +179,22 @@ class Budget:
 @final
 @attrs.frozen
 class Event:
-    """One use of a mechanism, for the accountant and the privacy statement.
+    """Use of a mechanism, for the accountant and the privacy statement.
 
     Args:
         mechanism: its registry name.
-        spent: what one row pays for it.
-        l0_sensitivity: how many noised integers one row can change (discrete noise only).
+        spent: the budget that one row pays for it.
+        l0_sensitivity: number of noised integers that one row can change (discrete noise only).
         sigma: the noise's standard deviation in integers (discrete Gaussian only), compared with a rounded real
             Gaussian. Paid in rho, such noise is worth mu^2 = 2 rho.
         delta: probability, given any history, that ``spent`` does not cover the output (see
             ``cloister.accounting.composition``).
-        ratio: largest |log| ratio of the law of one noised integer to that discrete Gaussian, anywhere; 0 if it is one.
+        ratio: largest |log| ratio, anywhere, of the law of one noised integer to that discrete Gaussian; 0 if it is
+            one.
         epsilon_without_shuffler: epsilon of one report by itself, against a dishonest shuffler (Shuffled only);
             infinite if nothing holds.
         pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho);
-            infinite if it is not pure, or its measure says so already.
+            infinite if it is not pure, or its measure is pure already.
     """
 
     mechanism: str
@@ -200,8 +206,8 @@ class Event:
     epsilon_without_shuffler: float = attrs.field(default=math.inf, kw_only=True)
     pure: float = attrs.field(default=math.inf, kw_only=True)
 
-    def among_those_drawn(self, *drawing: int) -> Event:
-        """The same event, for a share of the users drawn apart from the shares of all other drawings."""
+    def in_drawing(self, *drawing: int) -> Event:
+        """Return this event with its share of the users keyed apart from the shares of all other drawings."""
         share = self.spent.user_share
         if share is None:
             return self
@@ -211,8 +217,12 @@ class Event:
 
 
 class Charging(Protocol):
-    """An accountant, as a session sees it."""
+    """Accountant, as a session sees it."""
 
     def charge(self, index: int, events: tuple[Event, ...]) -> None:
-        """Pay for round ``index``, or raise ``BudgetExceeded`` or ``Refused`` before any row is read."""
+        """Pay for round ``index`` before any row is read.
+
+        Raises:
+            BudgetExceeded, Refused: it is not paid.
+        """
         ...

@@ -1,8 +1,8 @@
-"""Abilities that a component may have besides its role.
+"""Optional abilities of a component, besides its role.
 
-A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: they are names that nothing
-else has (of a ``Zooming`` method its Spec says so). What one attribute says is asked by a function. What channels of
-reports may know is ``reports.ReportFacts``; channels of several messages are in ``shuffling``.
+A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: names that nothing else has.
+An ability of one attribute is read by a function. Facts of report channels are in ``reports``, channels of several
+messages in ``shuffling``.
 """
 
 from __future__ import annotations
@@ -12,115 +12,132 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
-from cloister.core.errors import InvalidInput, theirs
+from cloister.core.errors import InvalidInput, plugin_errors
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
 
 
 @runtime_checkable
 class HoldsUsers(Protocol):
-    """A population that may know which rows are one user's: then it answers only about some rows of each.
+    """Population that may know which rows are one user's, and then reads a bounded number of rows of each.
 
-    Laws: after ``keep`` every round reads at most ``most`` rows of each user, the same in every round; where rows name
-    users it refuses every round before. Which rows of a user are read depends on her name, on how many rows of hers can
-    be used, on their order and on the key: never on another user's rows, nor on where hers are among them.
+    Laws: after ``keep`` every round reads at most ``max_rows_per_user`` rows of each user, the same in every round;
+    where rows name users it refuses every round before. Which rows of a user are read depends on her name, on the
+    number and order of her usable rows, and on the key: never on another user's rows, nor on where hers are among them.
     """
 
     has_users: bool
 
-    def keep(self, most: int, rng: PublicRng) -> None: ...
+    def keep(self, max_rows_per_user: int, rng: PublicRng) -> None:
+        """Bound the rows read of each user."""
+        ...
 
 
 @runtime_checkable
 class NumbersByName(Protocol):
-    """A population whose rows have no places of their own (an engine holds them in any order): nothing but a column
-    that names her can give a user her number.
+    """Population whose rows have no order (an engine's), so that only a column of names can number the users.
 
-    Laws: a user's number is a function of her name alone. A number that follows from where her row stands among others,
-    by their cells say, moves with every row that is replaced, and with it what she is asked and what she answers. Where
-    rows name no users it answers no round in which they have numbers: under trust Local and Shuffled, and of a share of
-    the users. ``number_by_name`` makes sure, before such a round, that every row names another user.
+    Laws: a user's number is a function of her name alone. (A number by her row's place among the others, sorted by
+    their cells say, would move with every row that is replaced, and with it the questions that she is asked and her
+    answers.) Where rows name no users it answers no round in which users have numbers: under Local and Shuffled trust,
+    and for a share of the users. ``number_by_name`` checks, before such a round, that every row names another user.
     """
 
     has_users: bool
 
     def number_by_name(self) -> None:
-        """Raises: InvalidInput: rows name no users, or two rows one."""
+        """Check that every row names another user.
+
+        Raises:
+            InvalidInput: rows name no users, or two rows name the same one.
+        """
         ...
 
 
 @runtime_checkable
 class Joining(Protocol):
-    """A population that needs others, who hold the remaining rows. It may outlive a process: then it knows who pays.
-
-    Attributes: opened (whether all have joined, so that a round may be open), payer (data set and id of the run in a
-    ledger that pays for the session; None: nobody knows of one).
-    """
+    """Population that needs other parties, who hold the remaining rows; its session may outlive a process."""
 
     @property
-    def opened(self) -> bool: ...
+    def opened(self) -> bool:
+        """Whether all have joined, so that a round may be open."""
+        ...
 
     @property
-    def payer(self) -> tuple[str, str] | None: ...
+    def payer(self) -> tuple[str, str] | None:
+        """Data set and id of the ledger's run that pays for the session, if one is known."""
+        ...
 
     def paid_by(self, dataset: str, run: str) -> None:
-        """Remember the run that pays, before the ledger reserves its budget: whoever comes back goes on with it."""
+        """Remember the run that pays, before the ledger reserves its budget, so that a resumed session uses it."""
         ...
 
     def join(self) -> None:
-        """Meet the others: after its own rows are checked and paid for, before the first round is opened."""
+        """Meet the other parties, after the own rows are checked and paid for and before the first round is opened."""
         ...
 
-    def settle(self, after: int, number: int, found: Ints) -> Ints:
-        """The integers that all go on from: of what each of them found from the answers so far, one's.
+    def agree(self, after: int, number: int, values: Ints) -> Ints:
+        """Return the integers that all parties go on from: those that one of them computed from the answers so far.
 
-        Args: after (the last round), number (of what was settled after it before), found (numbers of norm at most
-        twice ``REACH``).
+        Args:
+            after: the last round.
+            number: number of earlier agreements after that round.
+            values: the party's own integers, of norm at most twice ``REACH``.
         """
         ...
 
 
 @runtime_checkable
 class TakesTotals(Protocol):
-    """A channel whose summary is exact totals: an engine may add up the rows in place of ``encode`` and ``absorb``.
+    """Channel whose summary is exact totals: an engine may sum the rows instead of ``encode`` and ``absorb``.
 
-    Laws: ``totalled`` of the totals of any rows is what ``absorb`` makes of their report.
+    Laws: ``totalled`` of the totals of any rows equals ``absorb`` of their report.
     """
 
     def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> Any:
-        """A summary of so many rows, in a bucket or not.
+        """Return the summary of so many rows, in a bucket or not.
 
-        Args: levels, the occupied buckets of each level that is counted (of a nested space the deepest alone): ids
-            (m,), ascending, and counts (m,) or sums of vectors (m, dimension).
+        Args:
+            levels: occupied buckets of each level that is counted (of a nested space the deepest alone): ids (m,),
+                ascending, and counts (m,) or sums of vectors (m, dimension).
+            rows: number of rows.
 
-        Raises: Refused: there is no such bucket.
+        Raises:
+            Refused: a bucket does not exist.
         """
         ...
 
 
 @runtime_checkable
 class PredictsError(Protocol):
-    """A method that can predict its error: ``auto`` picks by it, plans warn by it.
+    """Method that can predict its error: ``auto`` selects by it, plans warn by it.
 
     Laws: it depends on the problem and the method's options and oracles alone, draws nothing and reads nothing. Errors
-    of methods for one objective are comparable: they are of the same clusters, and what a method is known to lose
-    besides (a bad start, cells that are too wide) is in them, by constants that its docstring derives or measures.
+    of methods for one objective are comparable: they are for the same clusters, and include a method's other known
+    losses (a bad start, cells that are too wide) by constants that its docstring derives or measures.
     """
 
     def expected_error(self, problem: Problem) -> float:
-        """v: mean squared distance by which a row's centre is off, over the squared radius of the domain (half its
-        diameter), for k tight clusters of equal size. At v >= 1 expect no better than one centre.
+        """Return v, the mean squared error of a row's centre over the squared radius of the domain.
 
-        Raises: InvalidInput: the method cannot solve the problem (too many columns, say).
+        The radius is half the diameter; the clusters are k tight ones of equal size. At v >= 1 expect no better than
+        one centre.
+
+        Raises:
+            InvalidInput: the method cannot solve the problem (too many columns, say).
         """
         ...
 
 
 def predicted_error(method: Any, problem: Problem) -> float:
-    """The error that a method predicts. Raises: InvalidInput: it predicts none, or cannot solve the problem."""
+    """Return the error v that a method predicts.
+
+    Raises:
+        InvalidInput: it predicts none, or cannot solve the problem.
+    """
     if not isinstance(method, PredictsError):
         raise InvalidInput(f"{type(method).__name__} does not predict its error")
-    with theirs(f"{type(method).__name__} does not predict its error"):
+    with plugin_errors(f"{type(method).__name__} does not predict its error"):
         error = float(method.expected_error(problem))
     if not 0 <= error < math.inf:
         raise InvalidInput(f"the expected error of {type(method).__name__} must be finite and >= 0, not {error}")
@@ -128,110 +145,89 @@ def predicted_error(method: Any, problem: Problem) -> float:
 
 
 TYPICAL, TYPICAL_MEDIAN, SPREAD = 0.15, 0.085, 4.0
-"""What one centre at the middle of the bounds loses over the squared radius of the domain (0.1 to 0.3 of most rows), so
-that half of what was measured lies above what v says, for k-means and for k-median; and the factor of the odds below
-which nine of ten lie (``benchmarks/predicted.py --forecasts``). Groups that are far apart lose much less."""
+"""Cost of one centre at the middle of the bounds over the squared radius of the domain, for k-means and for k-median,
+and the factor on the odds of a predicted loss below which nine of ten data sets lie.
+
+Fitted so that half of the measured losses lie above the prediction (``benchmarks/predicted.py --forecasts``); for most
+rows the cost is 0.1 to 0.3. Groups that are far apart lose much less."""
 
 
-def predicted_part(method: Any, problem: Problem, objective: str | None) -> float:
-    """What is predicted to be lost, of what one centre at the middle of the bounds loses, both beyond what as many
-    centres cost that were found without privacy. Args: objective (that the method makes small). Raises: as
-    ``predicted_error``."""
-    return part_lost(predicted_error(method, problem), objective)
+def predicted_loss(method: Any, problem: Problem, objective: str | None) -> float:
+    """Return the predicted loss as a fraction of the loss of one centre at the middle of the bounds.
+
+    Both losses are in excess of the cost of as many centres found without privacy.
+
+    Args:
+        method: predicts its error.
+        problem: the public frame.
+        objective: the objective that the method minimises.
+
+    Raises:
+        InvalidInput: as ``predicted_error``.
+    """
+    return relative_loss(predicted_error(method, problem), objective)
 
 
-def part_lost(error: float, objective: str | None = None) -> float:
-    """The part of a predicted error v: v / (v + ``TYPICAL``); for k-median, whose cost is a distance, of roots."""
+def relative_loss(error: float, objective: str | None = None) -> float:
+    """Return the fraction v / (v + ``TYPICAL``) for a predicted error v; of roots for k-median, a cost of distances."""
     lost, typical = (math.sqrt(error), math.sqrt(TYPICAL_MEDIAN)) if objective == "k-median" else (error, TYPICAL)
     return lost / (lost + typical)
 
 
-def at_most(part: float) -> float:
-    """The part below which nine of ten data sets lie: ``SPREAD`` times the odds that were predicted. What groups look
-    like decides, and no public figure tells."""
+def loss_upper_bound(part: float) -> float:
+    """Return the fraction below which nine of ten data sets lie: ``SPREAD`` times the odds of the predicted one.
+
+    The true one depends on the shape of the groups, which no public figure reveals.
+    """
     return SPREAD * part / (SPREAD * part + 1 - part)
 
 
 @runtime_checkable
 class HasCutBoundaries(Protocol):
-    """A tree whose cells have borders that a centre can be too near to."""
+    """Tree whose cells have borders that a centre can be too near to."""
 
     def badly_cut(self, centers: Floats, margin: float) -> Bools:
-        """Which centres (m,) are nearer to a cut than ``margin`` times the side of the cell that it cuts."""
+        """Return a mask (m,) of the centres nearer to a cut than ``margin`` times the side of the cell that it cuts."""
         ...
 
 
 @runtime_checkable
 class HasCostCurve(Protocol):
-    """A solver that can price fewer centres, for the curve of cost against k. ``power``: z of its distances^z."""
+    """Solver that can price fewer centres, for the curve of cost against k.
+
+    Attributes:
+        power: z of its distances^z.
+    """
 
     power: int
 
     def costs(self, coreset: Released[Coreset], k: int) -> Floats:
-        """Cost (k,) of the best 1 .. k centres, over the released weights."""
+        """Return the cost (k,) of the best 1 .. k centres, over the released weights."""
         ...
 
 
 def chooses_k(method: object) -> bool:
-    """Whether a method, with what is in its slots, can be given a range of numbers of centres (``Problem.fewest``), and
-    then chooses one by what it has released: if it has an attribute ``chooses_k`` that is True.
+    """Return True if a method, with the components in its slots, can choose k itself: its attribute ``chooses_k``.
 
-    Laws: it plans for the largest, ``problem.k``: rounds, events, and the shapes of all questions are those of the
-    forecast, whatever is chosen. It returns as many centres as it chose, and says in ``details["curve"]``, as plain
-    data, which numbers ("k") cost how much per row ("costs"), which one it chose ("suggested") and "why".
+    Laws: given a range (``Problem.fewest``), it chooses by released values. It plans for the largest, ``problem.k``:
+    rounds, events, and the shapes of all questions are those of the forecast, whatever it chooses. It returns as many
+    centres as it chose, and ``details["curve"]`` as plain data: candidates ("k"), their costs per row ("costs"), the
+    chosen one ("suggested") and "why".
     """
     return bool(getattr(method, "chooses_k", False))
 
 
 def slack(method: object) -> float:
-    """How many times wider a method's bounds may be than the rows, in every column, so that its error grows by less
-    than a tenth: its attribute ``slack``, if it measures itself where rows are; 1 of any other method."""
+    """Return how many times wider than the rows bounds may be, in every column, at a tenth more error or less.
+
+    A method that measures where the rows are has an attribute ``slack``; for any other it is 1.
+    """
     return float(getattr(method, "slack", 1.0))
 
 
 def tells_narrow_columns(method: object) -> bool:
-    """Whether a method finds groups that differ only in a column much narrower than others, such as one of a category:
-    unless its attribute ``tells_narrow_columns`` is False (cells of a grid are as wide in every column)."""
+    """Return True if a method finds groups that differ only in a column much narrower than others, as a category's.
+
+    Cells of a grid are as wide in every column: such a method sets its attribute ``tells_narrow_columns`` to False.
+    """
     return bool(getattr(method, "tells_narrow_columns", True))
-
-
-class Zooming(Protocol):
-    """A method that may first pay to find where the rows are, and says beforehand whether, at what price, and what it
-    may miss."""
-
-    def share_of(self, problem: Problem) -> float:
-        """The share of the budget that this takes, by public figures; 0 if it does not pay.
-
-        Raises: InvalidInput: it must be done, and cannot."""
-        ...
-
-    def unseen_of(self, problem: Problem) -> float:
-        """Except in one run of 1,000, no group of this share of the rows has its middle outside what is found; 1:
-        nothing is promised; 0: nothing is looked for."""
-        ...
-
-    def units_of(self, half: Floats, k: int) -> Floats:
-        """Units of distances (d,) in which k centres are sought, of columns of these half widths (d,)."""
-        ...
-
-
-class Describing(Protocol):
-    """A method whose groups are described by counts of what their rows hold (``Spec.adds``)."""
-
-    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
-        """The problems of the description, and of the method that clusters by the first columns."""
-        ...
-
-    def error(self, problem: Problem) -> float:
-        """Standard error of one count, in rows, by public figures."""
-        ...
-
-    @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
-        ...
-
-    @property
-    def most(self) -> int:
-        """So many columns are released at most: those that tell the groups apart best."""
-        ...

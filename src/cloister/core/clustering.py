@@ -18,20 +18,20 @@ from cloister.core.types import Floats, Ints
 V_co = TypeVar("V_co", covariant=True)
 
 MOST_CENTERS, MOST_NUMBERS = 2**16, 2**22
-"""Most centres of a run, and numbers that say where they are: a method holds a few dozen tables of them at once."""
+"""Limits on a run's centres, and on their coordinates: a method holds a few dozen tables of them at once."""
 
 
 @final
 @attrs.frozen
 class Problem:
-    """The public parameters of a run.
+    """Public parameters of a run.
 
     Args:
         k: number of centres.
         domain: where rows can be.
         rows: the public number of rows. It enters formulas; the true number stays private under add-or-remove.
         budget: of the whole run, in the measure that the method's oracles share.
-        fewest: the least number of centres, where the method chooses how many, up to k (``chooses_k``); None: it is k.
+        fewest: least number of centres, if the method chooses between it and k (``chooses_k``); None: k centres.
     """
 
     k: int = attrs.field(converter=own_number)
@@ -41,12 +41,12 @@ class Problem:
     fewest: int | None = attrs.field(default=None, converter=own_number)
 
     def __attrs_post_init__(self) -> None:
-        most = min(MOST_CENTERS, max(1, MOST_NUMBERS // self.domain.dimension))
-        if self.k > most:
+        largest_k = min(MOST_CENTERS, max(1, MOST_NUMBERS // self.domain.dimension))
+        if self.k > largest_k:
             k = str(self.k) if self.k < 10**18 else "larger than 10^18"
             raise InvalidInput(
-                f"k is {k}, but a run finds {most} centres at most in {self.domain.dimension} columns, as memory ends: "
-                f"ask for fewer centres"
+                f"k is {k}, but a run finds {largest_k} centres at most in {self.domain.dimension} columns, as memory "
+                f"is limited: ask for fewer centres"
             )
         if self.rows < 1 or self.rows > CAP:
             raise InvalidInput(f"the public number of rows must be between 1 and {CAP}, not {self.rows}")
@@ -58,20 +58,22 @@ class Problem:
             raise InvalidInput(f"the least number of centres must be 2 to {self.k - 1}, not {self.fewest}")
 
     def context(self, spend: Budget, seed: PublicRng = ANY_KEY) -> QuestionContext:
-        """Public facts of a question with this budget. Args: seed, of a question that is asked, not only priced."""
+        """Return the public facts of a question with this budget; one that is only priced needs no ``seed``."""
         return QuestionContext(max(1, round(self.rows * spend.fraction)), self.domain.unit, seed, self.rows)
 
     def split(self, share: float) -> tuple[Problem, Problem]:
-        """The problems of a method's first part, with this share of the budget, and of the rest. With share 0 both have
-        the whole budget: the first part asks nothing."""
-        first, rest = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
-        return attrs.evolve(self, budget=first), attrs.evolve(self, budget=rest)
+        """Return the problems of a method's first part, with this share of the budget, and of the rest.
+
+        With share 0 both have the whole budget: the first part asks nothing.
+        """
+        first, second = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
+        return attrs.evolve(self, budget=first), attrs.evolve(self, budget=second)
 
 
 @final
 @attrs.frozen(eq=False)
 class Released(Generic[V_co]):
-    """A value that may be seen: computed from public and noised values only. Made by ``Session.release``.
+    """Value that may be seen: computed from public and noised values only. Made by ``Session.release``.
 
     It guards against mistakes, not malice: a run's cost is stated by its session.
     """
@@ -83,7 +85,7 @@ class Released(Generic[V_co]):
 @final
 @attrs.frozen(eq=False)
 class TreeMetric:
-    """A tree metric on a coreset's points: two points are as far apart as the diameter of the smallest node with both.
+    """Tree metric on a coreset's points: two points are as far apart as the diameter of the smallest node with both.
 
     Args:
         parents: (p,) with -1 at the root. Nodes 0 .. m - 1 are the points, the leaves of the tree; inner nodes follow.
@@ -97,7 +99,7 @@ class TreeMetric:
 @final
 @attrs.frozen(eq=False)
 class Leaves:
-    """The buckets that a coreset's points stand for. Args: levels (m,), ids (m,) within their level."""
+    """Buckets that a coreset's points stand for: levels (m,), and ids (m,) within their level."""
 
     levels: Ints
     ids: Ints
@@ -106,7 +108,7 @@ class Leaves:
 @final
 @attrs.frozen(eq=False)
 class Errors:
-    """Standard errors of a coreset. Args: weights (m,) in rows, sums (m,) per coordinate of weight times point."""
+    """Standard errors of a coreset: of weights (m,) in rows, and of each coordinate of weight times point (m,)."""
 
     weights: Floats
     sums: Floats
@@ -139,15 +141,15 @@ class Coreset:
 @final
 @attrs.frozen(eq=False)
 class Clustering:
-    """The result of a method: released values only.
+    """Result of a method: released values only.
 
     Args:
         centers: (k, d) in the caller's units.
         weights: (k,) noisy rows per centre, if the method has them.
         details: other released figures, by name, for statements, plots and profiles. A profile reads ``weights_error``
             (k,) and ``centers_error`` (k, d), standard errors of the above; ``cells`` (m, 2, d), ``cell_weights`` and
-            ``cell_errors`` (m,), boxes with noisy rows; or ``distances``, of ``edges``, ``counts`` and ``errors``,
-            noisy rows by their distance from the nearest centre.
+            ``cell_errors`` (m,), boxes with noisy rows; or ``distances`` (``edges``, ``counts``, ``errors``), noisy
+            rows by their distance from the nearest centre.
     """
 
     centers: Floats

@@ -18,7 +18,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
-from cloister.core.reproducible_math import above, lengths, roots, standard_normals, uniforms
+from cloister.core.reproducible_math import ceil_log2, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints
 
 D = TypeVar("D", bound="Domain")
@@ -28,88 +28,92 @@ REACH = 2**20
 
 
 class Lattice(Protocol):
-    """How rows come to lie on a lattice: all that a population needs of a round's domain."""
+    """Lattice that rows are put on: the part of a round's domain that a population needs."""
 
     @property
     def dimension(self) -> int: ...
 
     def snap(self, rows: AnyArray) -> Ints:
-        """Finite rows (n, d) clipped and put on the lattice (n, d): a function of each row alone."""
+        """Return finite rows (n, d) clipped and rounded to lattice points (n, d): a function of each row alone."""
         ...
 
 
 class Domain(Lattice, Protocol):
-    """Region where rows can be. Rows outside are clipped to it, silently."""
+    """Region where rows can be; rows outside are clipped to it, silently."""
 
     @property
     def unit(self) -> float:
-        """The lattice's spacing, in the caller's units."""
+        """Spacing of the lattice, in the caller's units."""
         ...
 
     @property
     def middle(self) -> Floats:
-        """The lattice's origin (d,), in the caller's units."""
+        """Origin of the lattice (d,), in the caller's units."""
         ...
 
     @property
     def sides(self) -> Ints:
-        """The largest lattice coordinate per column (d,)."""
+        """Largest lattice coordinate per column (d,)."""
         ...
 
     @property
     def max_norm(self) -> int:
-        """The largest norm of a lattice point of this domain."""
+        """Upper bound on the norm of the domain's lattice points."""
         ...
 
     @property
     def diameter(self) -> float:
-        """The largest distance between two points, in the caller's units."""
+        """Largest distance between two points, in the caller's units."""
         ...
 
     def real(self, points: Ints) -> Floats:
-        """Lattice points (m, d) in the caller's units."""
+        """Return lattice points (m, d) in the caller's units."""
         ...
 
     def truncate(self, points: Floats) -> Floats:
-        """Points (m, d) moved to the nearest point of the domain."""
+        """Return points (m, d) moved to the nearest point of the domain."""
         ...
 
     def fold(self, points: Floats) -> Floats:
-        """Points (m, d) reflected at the border until they are inside (FastLloyd, section 5.3.5)."""
+        """Return points (m, d) reflected at the border until they are inside (FastLloyd, section 5.3.5)."""
         ...
 
     def sample(self, g: np.random.Generator, n: int, margin: float) -> Floats:
-        """n points (n, d), uniform over the domain less a margin (caller's units) at its border."""
+        """Draw points (n, d), uniform over the domain less a margin (caller's units) at its border."""
         ...
 
 
 def _power_of_two_unit(radius: float, dimension: int) -> float:
     room = REACH - math.sqrt(dimension) - 1
-    return 2.0 ** above(radius / room)
+    return 2.0 ** ceil_log2(radius / room)
 
 
 def _checked_size(radius: float) -> None:
-    """Raises: InvalidInput for a domain whose squared distances would overflow or underflow."""
+    """Refuse a domain whose squared distances would overflow or underflow, by InvalidInput."""
     if not 1e-100 < radius < 1e100:
         raise InvalidInput("these bounds are too wide or too narrow for 64-bit numbers: give the columns another unit")
 
 
 def _norm(sides: Ints) -> int:
-    """Upper bound on the norm of a lattice point in a box: rounded up to an integer."""
+    """Return the largest norm of a lattice point in a box, rounded up to an integer."""
     return math.isqrt(sum(int(s) ** 2 for s in sides) - 1) + 1 if sides.any() else 1
 
 
-def _finite(values: Sequence[float], what: str) -> tuple[float, ...]:
+def _finite(values: Sequence[float], label: str) -> tuple[float, ...]:
     out = tuple(as_float(v) for v in values)
     if not all(math.isfinite(v) for v in out):
         raise InvalidInput(
-            f"{what} must be finite numbers, not {list(values)}: state public bounds, never read them off the data"
+            f"{label} must be finite numbers, not {list(values)}: state public bounds, never read them off the data"
         )
     return out
 
 
 def check_ends(columns: Iterable[Any], lower: Sequence[float], upper: Sequence[float]) -> None:
-    """Raises: InvalidInput: a column's lower bound is not below its upper one. Args: columns, by names or positions."""
+    """Check that each column, by name or position, has a lower bound below its upper one.
+
+    Raises:
+        InvalidInput: a lower bound is not below the upper one.
+    """
     for name, low, high in zip(columns, lower, upper, strict=True):
         if not low < high:
             raise InvalidInput(f"bounds of column {name} are {low:g} and {high:g}: the lower one must be smaller")
@@ -130,7 +134,7 @@ def _finite_center(values: Sequence[float]) -> tuple[float, ...]:
 @final
 @attrs.frozen
 class Box:
-    """All points with lower <= x <= upper, column by column.
+    """Box: the points with lower <= x <= upper, column by column.
 
     Args:
         lower, upper: d numbers each, finite, lower < upper, in the caller's units.
@@ -161,7 +165,7 @@ class Box:
 
     @property
     def half_widths(self) -> Floats:
-        """(d,), in the caller's units."""
+        """Half of upper - lower (d,), in the caller's units."""
         return np.array(self.upper) / 2 - np.array(self.lower) / 2
 
     @property
@@ -183,8 +187,10 @@ class Box:
         return self.rounded(inside)
 
     def rounded(self, inside: Floats) -> Ints:
-        """Points (n, d), less the middle, in lattice units and in memory that is used up: the lattice points next to
-        them, or at the border."""
+        """Return the lattice points (n, d) next to points in lattice units, less the middle, or at the border.
+
+        ``inside`` is overwritten.
+        """
         sides = self.sides.astype(np.float64)
         return np.clip(np.rint(inside, out=inside), -sides, sides, out=inside).astype(np.int64)
 
@@ -217,7 +223,7 @@ class Box:
 @final
 @attrs.frozen
 class Ball:
-    """All points at most ``radius`` from ``center``.
+    """Ball: the points at most ``radius`` from ``center``.
 
     Args:
         center: d finite numbers, in the caller's units.
@@ -293,20 +299,23 @@ class Ball:
         return self.middle + direction * length[:, None]
 
 
-def first_columns(domain: D, others: int) -> D | Box:
-    """The domain of all but the last columns. Args: others, how many these are. Raises: InvalidInput: it is no box, or
-    has no more columns."""
-    if not others:
+def first_columns(domain: D, dropped: int) -> D | Box:
+    """Return the domain without its last ``dropped`` columns.
+
+    Raises:
+        InvalidInput: it is no box, or has no more columns.
+    """
+    if not dropped:
         return domain
     if not isinstance(domain, Box):
-        raise InvalidInput("a ball bounds what is clustered alone: to describe other columns give pairs of bounds")
-    if others >= domain.dimension:
-        raise InvalidInput(f"{others} of {domain.dimension} columns are described only: leave one to cluster by")
-    return Box(domain.lower[:-others], domain.upper[:-others])
+        raise InvalidInput("a ball bounds the clustered columns alone: to describe other columns give pairs of bounds")
+    if dropped >= domain.dimension:
+        raise InvalidInput(f"{dropped} of {domain.dimension} columns are described only: leave one to cluster by")
+    return Box(domain.lower[:-dropped], domain.upper[:-dropped])
 
 
 def plain(domain: Box | Ball) -> dict[str, Any]:
-    """What a domain was made of, as plain data."""
+    """Return the arguments that a domain was made with, as plain data."""
     if isinstance(domain, Box):
         return {"lower": list(domain.lower), "upper": list(domain.upper)}
     return {"center": list(domain.center), "radius": domain.radius}

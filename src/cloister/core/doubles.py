@@ -1,4 +1,4 @@
-"""Numbers as doubles, whatever their size: Python's whole numbers may be beyond all of them."""
+"""Conversion of numbers to doubles, which Python's whole numbers may exceed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def as_float(value: Any) -> float:
-    """Convert a number to a double; one beyond all doubles (2^1024 and more) becomes infinite, with its sign, as
-    '1e400' does in every other way to write it.
+    """Convert a number to a double, infinite if it is beyond all doubles (2^1024 and more), as '1e400' is.
 
-    Raises: TypeError, ValueError: it is no number.
+    Raises:
+        TypeError, ValueError: it is no number.
     """
     try:
         return float(value)
@@ -21,8 +21,10 @@ def as_float(value: Any) -> float:
 
 
 def beyond_doubles(value: Any) -> bool:
-    """Return whether a whole number in it, however deep in lists and mappings, is beyond all doubles: arithmetic fails
-    on it, and Python makes no text of one with more than 4,300 digits, not even for an error."""
+    """Return True if a whole number in it, however deep in lists and mappings, is beyond all doubles.
+
+    Arithmetic fails on such a number, and Python makes no text of more than 4,300 digits, not even for an error.
+    """
     if isinstance(value, Mapping):
         return any(map(beyond_doubles, (*value, *value.values())))
     if isinstance(value, list | tuple):

@@ -15,36 +15,38 @@ from cloister.core.lattice import shrink
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel
-from cloister.core.shuffling import asked as whom, in_messages, numbers
+from cloister.core.shuffling import in_messages, selected_users, user_numbers
 from cloister.core.trust import Trust
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
 V = TypeVar("V")
 Progress: TypeAlias = Callable[[int], None]
-"""Called with the number of rows, or reports, read since the last call."""
+"""Callback that takes the number of rows, or reports, read since the last call."""
 
 
 def chunk_rows(dimension: int) -> int:
-    """How many rows of this dimension to encode at once: 4 MB of float64, so that calls take long enough for other
-    threads to get the interpreter's lock meanwhile. What must stay in a core's cache works on blocks of a chunk."""
+    """Return the number of rows of this dimension to encode at once: 4 MB of float64.
+
+    Calls then take long enough for other threads to get the interpreter's lock meanwhile. Code that must stay in a
+    core's cache works on blocks of a chunk.
+    """
     return max(256, min(65_536, 524_288 // dimension))
 
 
 def keep_memory() -> None:
     """Make glibc keep the memory of one chunk for the next one. Elsewhere it does nothing.
 
-    glibc would map, zero and unmap arrays of a chunk's size each time, a quarter of a round's time. Its thresholds
-    follow the largest block ever freed; no page of this block is touched.
+    glibc would map, zero and unmap arrays of a chunk's size each time, a quarter of a round's time.
     """
+    # glibc's thresholds follow the largest block ever freed; no page of this block is touched
     np.empty(2**25 - 2**16, np.uint8)
 
 
 def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Raw rows (n, d) to one report per question: clip, put on the lattice, locate, encode.
+    """Encode raw rows (n, d) into one report per question: clip, put on the lattice, locate, encode.
 
-    What becomes of a row with a cell that is not a finite number, ``everybody_reports`` says, by a rule that looks at
-    each row alone.
+    Rows with a missing or infinite cell are treated as ``everybody_reports`` says, each by itself.
     """
     points, who, nowhere = _snapped(round, rows, users)
     return encode_lattice(round, points, who, rng, nowhere)
@@ -53,20 +55,24 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 def encode_lattice(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one report per question, each distinct bucketing located once, for the users it asks.
+    """Encode lattice rows (n, d) into one report per question, locating each distinct bucketing once.
 
-    Args: nowhere (n,), whose rows are in no bucket, whatever they are.
+    Args:
+        round: the opened questions.
+        rows: lattice points (n, d).
+        users: their user numbers (n,).
+        rng: noise.
+        nowhere: mask (n,) of rows to put in no bucket, whatever they hold.
     """
-    asked = _asked(round, rows, users, rng, nowhere)
-    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in asked)
+    inputs = _channel_inputs(round, rows, users, rng, nowhere)
+    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in inputs)
 
 
 def everybody_reports(round: Round[Any]) -> bool:
-    """Return whether the owner of a row that cannot be used reports too, as a row in no bucket.
+    """Return True if the owner of an unusable row reports too, as a row in no bucket.
 
-    She does where neighbouring data differ by a row that is replaced: their number of reports is the same, and a report
-    that is not there would say for certain that a cell is missing. Where they differ by a row that is not there, such
-    rows are dropped.
+    She does under replace-one: neighbouring data sets have the same number of reports, and an absent report would
+    reveal for certain that a cell is missing. Under add-or-remove, unusable rows are dropped.
     """
     trust: type[Trust] = round.trust
     return trust.relation == "replace one row"
@@ -74,13 +80,13 @@ def everybody_reports(round: Round[Any]) -> bool:
 
 @final
 @attrs.frozen(eq=False)
-class Owned:
-    """A report of several users, and which users.
+class OwnedReport:
+    """Report of several users, with its senders.
 
     Args:
         report: as the channel encoded it.
-        rows: (m,) positions of the users who are asked.
-        numbers: (m,) their numbers, public or freshly drawn (``shuffling.numbers``).
+        rows: positions (m,) of the users who are asked.
+        numbers: their numbers (m,), public or freshly drawn (``shuffling.user_numbers``).
     """
 
     report: Any
@@ -88,23 +94,23 @@ class Owned:
     numbers: Ids
 
 
-def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
-    """Raw rows (n, d) to one report per question, with its senders: for the senders themselves.
+def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[OwnedReport, ...]:
+    """Encode raw rows (n, d) into one report per question, with its senders: for the senders themselves.
 
-    A row with a cell that is not a finite number is in no bucket, and its sender reports as everybody does
+    A row with a missing or infinite cell is in no bucket, and its sender reports as everybody does
     (``everybody_reports``).
     """
     points, nowhere = _placed(round, rows)
     return tuple(
-        Owned(
+        OwnedReport(
             part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
         )
-        for part, items, them, coins, who in _asked(round, points, users, rng, nowhere)
+        for part, items, them, coins, who in _channel_inputs(round, points, users, rng, nowhere)
     )
 
 
 def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Raw rows (n, d) in this process to one summary per question, by the rule of ``encode_rows``."""
+    """Summarise raw rows (n, d) in this process: one summary per question, as ``encode_rows`` and ``absorb``."""
     points, who, nowhere = _snapped(round, rows, users)
     return summarise_lattice(round, points, who, rng, nowhere)
 
@@ -112,12 +118,12 @@ def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng)
 def summarise_lattice(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> tuple[Any, ...]:
-    """Lattice rows (n, d) in this process to one summary per question, without making messages only to add them up.
+    """Summarise lattice rows (n, d) in this process, without making messages only to add them up.
 
-    Args: as of ``encode_lattice``.
+    Arguments are those of ``encode_lattice``.
     """
-    asked = _asked(round, rows, users, rng, nowhere)
-    return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in asked)
+    inputs = _channel_inputs(round, rows, users, rng, nowhere)
+    return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in inputs)
 
 
 def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
@@ -126,77 +132,76 @@ def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors
 
 
 def finite(rows: AnyArray) -> Bools:
-    """Which rows (n,) have no missing or infinite cell."""
+    """Return a mask (n,) of the rows without a missing or infinite cell."""
     cells = np.isfinite(rows)
     return np.ones(len(rows), bool) if cells.all() else np.asarray(cells.all(axis=1))
 
 
 def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids, Bools | None]:
-    """Return the rows of those who report on the lattice, their users, and which are in no bucket (None: no row)."""
+    """Return the lattice rows of those who report, their users, and a mask of those in no bucket (None: no row)."""
     if everybody_reports(round):
         points, nowhere = _placed(round, rows)
         return points, users, nowhere
-    whole = finite(rows)
-    if not whole.all():
-        rows, users = rows[whole], users[whole]
+    usable = finite(rows)
+    if not usable.all():
+        rows, users = rows[usable], users[usable]
     return round.domain.snap(rows), users, None
 
 
 def _placed(round: Round[Any], rows: AnyArray) -> tuple[Ints, Bools | None]:
-    """Return all rows (n, d) on the lattice, and which of them are in no bucket (None: no row)."""
-    whole = finite(rows)
-    if whole.all():
+    """Return all rows (n, d) on the lattice, and a mask of those in no bucket (None: no row)."""
+    usable = finite(rows)
+    if usable.all():
         return round.domain.snap(rows), None
-    return round.domain.snap(np.where(whole[:, None], rows, 0.0)), ~whole
+    return round.domain.snap(np.where(usable[:, None], rows, 0.0)), ~usable
 
 
-def _asked(
+def _channel_inputs(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
-    """Input of each channel: items, user numbers, randomness, and who of the users (n,) are asked (None: all).
-
-    Args: nowhere, whose rows are in no bucket, whatever they are.
-    """
-    names = numbers(round, users, rng)
-    asked = whom(round, names)
-    located = _located(round, asked, rows)
+    """Yield each channel's input: items, user numbers, noise, and a mask (n,) of the users asked (None: all)."""
+    names = user_numbers(round, users, rng)
+    selected = selected_users(round, names)
+    located = _bucket_ids(round, selected, rows)
     if nowhere is not None:
         located = {cells: np.where(nowhere[:, None], -1, ids) for cells, ids in located.items()}
-    for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
-        buckets, mine, them = located[id(part.cells)], rows, names[number]
+    for number, (part, who) in enumerate(zip(round.parts, selected, strict=True)):
+        buckets, points, senders = located[id(part.cells)], rows, names[number]
         if who is not None:
-            buckets, mine, them = buckets[who], rows[who], them[who]
+            buckets, points, senders = buckets[who], rows[who], senders[who]
         items: Ints | BucketedVectors = buckets
         if part.vectors is not None:
-            items = BucketedVectors(buckets, shrink(_promised(part.vectors, mine, buckets), part.vectors.bound))
-        yield part, items, them, rng.child("encode", round.index, number), who
+            items = BucketedVectors(
+                buckets, shrink(_checked_vectors(part.vectors, points, buckets), part.vectors.bound)
+            )
+        yield part, items, senders, rng.child("encode", round.index, number), who
 
 
-def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
-    """Bucket ids (n, levels) by bucketing; -1 where nobody asks. Raises: as ``_within``."""
+def _bucket_ids(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dict[int, Ints]:
+    """Return bucket ids (n, levels) by the id() of each bucketing; -1 where no question asks the row's user."""
     needed: dict[int, Bools | None] = {}
-    for part, who in zip(round.parts, asked, strict=True):
-        before = needed.get(id(part.cells), who)
-        needed[id(part.cells)] = None if who is None or before is None else before | who
+    for part, who in zip(round.parts, selected, strict=True):
+        previous = needed.get(id(part.cells), who)
+        needed[id(part.cells)] = None if who is None or previous is None else previous | who
     located: dict[int, Ints] = {}
     for part in round.parts:
         if id(part.cells) not in located:
             who = needed[id(part.cells)]
             if who is None:
-                located[id(part.cells)] = _within(part.cells, rows)
+                located[id(part.cells)] = _checked_ids(part.cells, rows)
             else:
                 located[id(part.cells)] = ids = np.full((len(rows), part.cells.space.levels), -1)
-                ids[who] = _within(part.cells, rows[who])
+                ids[who] = _checked_ids(part.cells, rows[who])
     return located
 
 
-def _within(cells: Bucketing, rows: Ints) -> Ints:
-    """Bucket ids (n, levels), each -1 or of an existing bucket: the proof of every oracle takes this for granted.
+def _checked_ids(cells: Bucketing, rows: Ints) -> Ints:
+    """Return bucket ids (n, levels), each -1 or of an existing bucket, as the proof of every oracle assumes.
 
-    A randomiser given another id may send what no bucket of the plan would, which reveals the row: so nothing is
-    encoded. Under Central and Aggregated trust the run ends, which one row can bring about: the existence of such a row
-    is outside the guarantee and must be fixed in the plugin; the message reveals nothing else of it. The kit finds such
-    bucketings (``ids_are_within_the_space``).
+    Given another id, a randomiser might send a report that belongs to no bucket of the plan and reveals the row: so
+    nothing is encoded. Under Central and Aggregated trust one row can thereby end the run. That such a row exists is
+    outside the guarantee, and the message reveals nothing else of it. The test kit finds such bucketings
+    (``ids_are_within_the_space``).
 
     Raises:
         InvalidInput: some id is outside its level, or the result is no array of ids.
@@ -215,26 +220,27 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
     return ids
 
 
-def _promised(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
-    """Vectors (n, dimension) of the rows, as their bound promises them.
+def _checked_vectors(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
+    """Return the vectors (n, dimension) of the rows, checked against their bound.
 
     Raises:
-        InvalidInput: they have another shape or type. How many there are is not said: it may depend on the rows.
+        InvalidInput: they have another shape or type.
     """
     values, dimension = vectors.values(rows, buckets), vectors.bound.dimension
     if not (isinstance(values, np.ndarray) and values.shape == (len(rows), dimension) and values.dtype == np.int64):
-        first, *others = np.shape(values) or ("no n",)
-        shape = ", ".join(["n" if first == len(rows) else "not n", *map(str, others)])
+        # the number of vectors may depend on the rows: the message leaves it out
+        first, *trailing = np.shape(values) or ("no n",)
+        shape = ", ".join(["n" if first == len(rows) else "not n", *map(str, trailing)])
         raise InvalidInput(
             f"{type(vectors).__name__}.values of n rows has shape ({shape}) and type "
-            f"{getattr(values, 'dtype', type(values).__name__)}; its bound promises (n, {dimension}) of int64: this is "
-            f"a fault of the plugin that it is from. Nothing was encoded"
+            f"{getattr(values, 'dtype', type(values).__name__)}; its bound promises (n, {dimension}) of int64: report "
+            f"this to the author of its plugin. Nothing was encoded"
         )
     return values
 
 
 def absorb(round: Round[Any], reports: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The server's half: reports to summaries, which merge."""
+    """Turn reports into summaries, which merge: the server's half of a round."""
     return tuple(part.channel.absorb(report) for part, report in zip(round.parts, reports, strict=True))
 
 
@@ -256,6 +262,8 @@ def map_merge(
 
     Args:
         parts: at least one.
+        fn: computes a part's value.
+        merge: merges two values.
         run: gives each part's value exactly once, in any order, or raises; by default sequential, in this process.
     """
     return reduce(merge, run(fn, parts))

@@ -1,4 +1,4 @@
-"""Errors: what was given, what was expected, what to do next. The command line prints one line and exits with 2."""
+"""Errors: the command line prints one line (what was given, is expected, is to do) and exits with 2."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import Any
 
 
 def cause(error: OSError) -> str:
-    """Words for an error of a file. Where access is denied: also whose it is, who runs this, and what to do."""
-    said = error.strerror or str(error) or type(error).__name__
+    """Return the reason of a file error; if access is denied, also the owner, the current user, and what to do."""
+    reason = error.strerror or str(error) or type(error).__name__
     if os.name != "posix" or not isinstance(error, PermissionError) or not isinstance(error.filename, str | Path):
-        return said
+        return reason
     path = Path(error.filename).absolute()
     shut = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK, effective_ids=True))
     there = next(shut, path if os.path.lexists(path) else path.parent)
     try:
         facts = there.lstat()
     except OSError:  # it is gone meanwhile
-        return said
+        return reason
     owner, me = _name(facts.st_uid), _name(os.geteuid())
     if me == owner and facts.st_mode & 0o600 == 0o600:  # it is no matter of permissions
-        return said
-    mine = f"its owner runs this: chmod u+rwX {shlex.quote(str(there))}"
-    others = f"this runs as {me}: run it as {owner}, have it given to {me} (chown -R), or choose another place"
+        return reason
+    if_owner = f"its owner runs this: chmod u+rwX {shlex.quote(str(there))}"
+    if_other = f"this runs as {me}: run it as {owner}, have it given to {me} (chown -R), or choose another place"
     whose = f"{there} belongs to {owner}, with permissions {facts.st_mode & 0o7777:o}"
-    return f"{said}: {whose}, and {mine if me == owner else others}"
+    return f"{reason}: {whose}, and {if_owner if me == owner else if_other}"
 
 
 def _name(user: int) -> str:
-    """An account's name, or its number where it has none."""
+    """Return an account's name, or its number if it has none."""
     import pwd  # for this error alone
 
     try:
@@ -44,47 +44,53 @@ def _name(user: int) -> str:
 
 
 class CloisterError(Exception):
-    """Base of all errors that a user can cause or should see."""
+    """Base class of errors that a user can cause or should see."""
 
 
 class InvalidInput(CloisterError):
-    """An argument, option, file or row that cannot be used."""
+    """Argument, option, file or row that cannot be used."""
 
 
 @contextmanager
-def theirs(what: str) -> Iterator[None]:
-    """Run a plugin's code, before any row is read. Args: what cannot be done if it fails.
+def plugin_errors(failure: str) -> Iterator[None]:
+    """Turn errors of a plugin's code, run before any row is read, into errors of cloister.
 
-    Raises: InvalidInput: it raised something else than an error of cloister.
+    Args:
+        failure: the operation that fails, for the message.
+
+    Raises:
+        InvalidInput: the plugin raised an error that is not cloister's.
     """
     try:
         yield
     except (CloisterError, MemoryError):
         raise
     except (Exception, SystemExit) as error:  # third-party code: whatever it raises
-        raise InvalidInput(f"{what}: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"{failure}: {type(error).__name__}: {error}") from error
 
 
 ALIKE, BEHIND = 0.6, 0.15
-"""Least likeness (``difflib``) of a name that may be meant, and how far behind the likest another may be."""
+"""Least ``difflib`` ratio of a near name, and how far its ratio may be below the best one."""
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The names, at most three, that were probably meant by this one, the likest first."""
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=ALIKE)
-    likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
-    return [each for each, ratio in zip(near, likeness, strict=True) if ratio >= likeness[0] - BEHIND]
+def nearest(name: str, choices: Iterable[str]) -> list[str]:
+    """Return at most three near names, the nearest first."""
+    matches = difflib.get_close_matches(name, list(choices), n=3, cutoff=ALIKE)
+    likeness = [difflib.SequenceMatcher(None, match, name).ratio() for match in matches]
+    return [match for match, ratio in zip(matches, likeness, strict=True) if ratio >= likeness[0] - BEHIND]
 
 
 class UnknownName(InvalidInput):
-    """A component, slot, option or column that does not exist.
+    """Component, slot, option or column that does not exist.
 
-    Attributes: kind (what was looked for), name (what was given), near (the closest existing names, of capital or
-    small letters).
+    Attributes:
+        kind: the kind of thing looked for.
+        name: the given name.
+        near: the nearest existing names, whatever their case.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        choices, alike = sorted(known), dict[str, list[str]]()
+    def __init__(self, kind: str, name: str, existing: Iterable[str], hint: str = "") -> None:
+        choices, alike = sorted(existing), dict[str, list[str]]()
         for choice in choices:
             alike.setdefault(choice.casefold().lstrip("-"), []).append(choice)
         self.kind, self.name = kind, name
@@ -96,11 +102,11 @@ class UnknownName(InvalidInput):
 
 
 class WrongComposition(InvalidInput):
-    """Components that do not fit: names the slot, what it needs, what it was given, what is installed."""
+    """Components that do not fit: the message names the slot, its need, the component given, and those installed."""
 
 
 class MissingExtra(CloisterError):
-    """A library that an optional feature needs is not installed."""
+    """Missing library that an optional feature needs."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
         self.library, self.extra = library, extra
@@ -108,39 +114,43 @@ class MissingExtra(CloisterError):
 
 
 class BudgetExceeded(CloisterError):
-    """More privacy was asked for than is left. No row was read.
+    """Request for more budget than is left; no row was read.
 
-    Attributes: asked, left (both as text in the budget's own measure). Args: how (the run could be admitted).
+    Args:
+        requested, remaining: amounts, as text in the budget's own measure; kept as attributes.
+        account: the account that lacks budget.
+        advice: how the run could be admitted.
     """
 
-    def __init__(self, asked: str, left: str, where: str = "the budget", how: str = "") -> None:
-        self.asked, self.left = asked, left
+    def __init__(self, requested: str, remaining: str, account: str = "the budget", advice: str = "") -> None:
+        self.requested, self.remaining = requested, remaining
         super().__init__(
-            f"{where} has {left} left, {asked} was asked: nothing was read or spent{f'. {how}' if how else ''}"
+            f"{account} has {remaining} left, {requested} was asked: nothing was read or spent"
+            f"{f'. {advice}' if advice else ''}"
         )
 
 
 class PrivacyWarning(UserWarning):
-    """A setting that protects people less than they may think."""
+    """Warning of a setting that protects people less than they may think."""
 
 
 class UtilityWarning(UserWarning):
-    """A run whose result tells hardly anything, or will."""
+    """Warning of a run whose result is, or will be, hardly better than noise."""
 
 
 class WorkerWarning(UserWarning):
-    """A worker ended before its work was done. Nothing is lost, and nothing counts twice."""
+    """Warning of a worker that ended before its work was done; nothing is lost, and nothing counts twice."""
 
 
 class Refused(CloisterError):
-    """A round, record or plan that does not belong to this run. Nothing was answered."""
+    """Round, record or plan that does not belong to this run; nothing was answered."""
 
 
 class Unavailable(CloisterError):
-    """A port, folder or file system that cannot be used now, and may be usable later without another command."""
+    """Port, folder or file system that cannot be used now, and may be usable later by the same command."""
 
 
-PASSING = {
+TRANSIENT = {
     errno.EAGAIN,
     errno.EBUSY,
     errno.EADDRINUSE,
@@ -152,13 +162,16 @@ PASSING = {
     errno.ENOTCONN,
     errno.ETIMEDOUT,
 }
-"""Error numbers of what may pass: held by another process, no address of this machine yet, a full or failing disk."""
+"""Error numbers of transient causes: busy resource, no address of this machine yet, full or failing disk."""
 
 
 @contextmanager
-def passing(*others: int) -> Iterator[None]:
-    """Tell what may pass from what does not, where files or ports are taken. Args: others (error numbers that may pass
-    here). Raises: Unavailable: with the words of an error of ours whose cause may pass by itself."""
+def transient_errors(*error_numbers: int) -> Iterator[None]:
+    """Turn errors of cloister with transient causes into ``Unavailable``, with the same message.
+
+    Args:
+        error_numbers: further error numbers that are transient here.
+    """
     try:
         yield
     except CloisterError as error:
@@ -166,46 +179,46 @@ def passing(*others: int) -> Iterator[None]:
 
         reason = error.__cause__
         if isinstance(reason, socket.gaierror) or (
-            isinstance(reason, OSError) and reason.errno in PASSING.union(others)
+            isinstance(reason, OSError) and reason.errno in TRANSIENT.union(error_numbers)
         ):
             raise Unavailable(str(error)) from reason
         raise
 
 
 class Damaged(CloisterError):
-    """A ledger, result or plan file that cannot be trusted."""
+    """Ledger, result or plan file that cannot be trusted."""
 
 
 SOURCE = Path(__file__).parents[3]
-"""The clone that this file is in, unless it was copied out of one."""
+"""Clone that this file is in, unless it was copied out of one."""
 
 
 def command(library: str, extra: str) -> str:
-    """Command by which whoever runs this cloister gets a library that belongs to an extra.
+    """Return the pip command that installs a library of an extra.
 
-    A name that a package index knows is named only if cloister came from one. From a clone or an archive on this
-    machine it is that path; where that is gone, the library alone.
+    It installs the extra from where this cloister came: a package index, a repository, or a path on this machine. If
+    that path is gone, it installs the library alone.
     """
-    where = _where()
-    if where is None:
+    target = _pip_target()
+    if target is None:
         return f"pip install {library}"
-    return f"pip install '{where.format(extra=f'[{extra}]')}'"
+    return f"pip install '{target.format(extra=f'[{extra}]')}'"
 
 
-def _where() -> str | None:
-    """Pip's argument, with a place for the extra; None if it is no longer there."""
+def _pip_target() -> str | None:
+    """Return pip's argument, with a place for the extra; None if its path is gone."""
     import json  # all four for this error alone
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlparse
     from urllib.request import url2pathname
 
     try:
-        said = distribution("cloister").read_text("direct_url.json")
+        origin_text = distribution("cloister").read_text("direct_url.json")
     except PackageNotFoundError:
         return _path(SOURCE) if (SOURCE / "pyproject.toml").is_file() else None
-    if said is None:
+    if origin_text is None:
         return "cloister{extra}"
-    origin: dict[str, Any] = json.loads(said)
+    origin: dict[str, Any] = json.loads(origin_text)
     url = str(origin["url"])
     if url.startswith("file:"):
         path = Path(url2pathname(urlparse(url).path))

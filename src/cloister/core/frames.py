@@ -1,4 +1,4 @@
-"""Where a method's own units lie in the caller's: rows are moved and scaled by public or released figures first.
+"""Frames: lattices for rows that are first shifted, scaled or reduced by public or released figures.
 
 A frame is a function of each row alone, and elementwise: the same in any batch and on every machine (laws 5 and 9).
 """
@@ -16,36 +16,37 @@ from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 
 OCTAVES = 64
-"""Magnitudes from 2^-64 to 2^64, 5e-20 to 2e19, are told apart: the bounds of a column whose range nobody knows."""
+"""Octaves on either side of 1 in a column of unknown range: magnitudes from 2^-64 to 2^64, 5e-20 to 2e19."""
 
 STEPS = 256
-"""Grades of an octave: equal steps, which are the first eight bits of a float's mantissa."""
+"""Grades of an octave: equal steps, the first eight bits of a float's mantissa."""
 
 GRADES = 2 * OCTAVES * STEPS
-"""Grades of positive numbers; there are as many of negative ones."""
+"""Number of grades of positive numbers; negative ones have as many."""
 
 UNKNOWN = (-(2.0**OCTAVES), 2.0**OCTAVES)
-"""Bounds that stand for 'unknown'."""
+"""Bounds that stand for an unknown range."""
 
 
 def unknown_columns(domain: Domain) -> tuple[int, ...]:
-    """Which columns of a domain have a range that nobody knows."""
+    """Return the columns of a domain whose range is unknown."""
     if not isinstance(domain, Box):
         return ()
     return tuple(j for j, ends in enumerate(zip(domain.lower, domain.upper, strict=True)) if ends == UNKNOWN)
 
 
 def cube(dimension: int) -> Box:
-    """The domain that every frame leads to, whatever was released: [-1, 1] in each column."""
+    """Return the domain that every frame leads to, whatever was released: [-1, 1] in each column."""
     return Box((-1.0,) * dimension, (1.0,) * dimension)
 
 
 @final
 @attrs.frozen
 class Reframed:
-    """The lattice of the cube, for rows less ``offset`` over ``scale``, column by column.
+    """Lattice of the cube for rows (row - ``offset``) / ``scale``, column by column.
 
-    Args: offset, scale: d numbers each, finite, in the caller's units; scales are positive.
+    Args:
+        offset, scale: d numbers each, finite, in the caller's units; scales are positive.
     """
 
     offset: tuple[float, ...]
@@ -53,7 +54,7 @@ class Reframed:
 
     @classmethod
     def of(cls, intervals: Floats, units: Floats) -> Reframed:
-        """Around the middles of intervals (d, 2), with these units (d,)."""
+        """Return the frame around the middles of intervals (d, 2), with these units (d,)."""
         middles = intervals[:, 0] / 2 + intervals[:, 1] / 2
         return cls(tuple(middles.tolist()), tuple(units.tolist()))
 
@@ -62,30 +63,32 @@ class Reframed:
         return len(self.offset)
 
     def snap(self, rows: AnyArray) -> Ints:
-        whole = cube(self.dimension)
-        with np.errstate(over="ignore"):  # the cube clips what is beyond all numbers
+        domain = cube(self.dimension)
+        with np.errstate(over="ignore"):  # the cube clips infinities
             inside = np.asarray(rows, np.float64) - np.array(self.offset)
             inside /= np.array(self.scale)
-            inside *= 1 / whole.unit  # a power of two: nothing is rounded
+            inside *= 1 / domain.unit  # a power of two: nothing is rounded
         # the cube's middle is 0, and rounding keeps the order of points: it is enough to clip them once, at the end
-        return whole.rounded(inside)
+        return domain.rounded(inside)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         inner = cube(self.dimension).bundled(arrays)
         return {"kind": "reframed", "offset": self.offset, "scale": self.scale, "then": inner}
 
     def real(self, points: Floats) -> Floats:
-        """Points (..., d) of the cube in the caller's units."""
-        found: Floats = np.array(self.offset) + points * np.array(self.scale)
-        return found
+        """Return points (..., d) of the cube in the caller's units."""
+        values: Floats = np.array(self.offset) + points * np.array(self.scale)
+        return values
 
 
 @final
 @attrs.frozen
 class DropColumns:
-    """A lattice of rows' first columns, for rows that have more of them.
+    """Lattice of the rows' first columns, which drops the others.
 
-    Args: first, the lattice of these columns; others, how many columns follow, of which nothing is kept.
+    Args:
+        first: lattice of the first columns.
+        others: number of dropped columns.
     """
 
     digest_tag: ClassVar = "cloister.Without"
@@ -107,10 +110,12 @@ class DropColumns:
 @final
 @attrs.frozen
 class KeepIntegers:
-    """A lattice of rows' first columns, beside others that hold whole numbers and are kept as they are.
+    """Lattice of the rows' first columns, beside whole numbers that are kept as they are.
 
-    Args: first, the lattice of these columns; others, how many columns follow; most, the largest number in them, below
-    2^31: larger ones are clipped to it, and negative ones to 0.
+    Args:
+        first: lattice of the first columns.
+        others: number of columns with whole numbers, which follow.
+        most: largest whole number, below 2^31: they are clipped to 0 .. ``most``.
     """
 
     digest_tag: ClassVar = "cloister.WithWholes"
@@ -125,16 +130,18 @@ class KeepIntegers:
 
     def snap(self, rows: AnyArray) -> Ints:
         d = self.first.dimension
-        whole = np.clip(np.rint(rows[:, d:]), 0, self.most).astype(np.int64)
-        return np.hstack([self.first.snap(rows[:, :d]), whole])
+        integers = np.clip(np.rint(rows[:, d:]), 0, self.most).astype(np.int64)
+        return np.hstack([self.first.snap(rows[:, :d]), integers])
 
 
 @final
 @attrs.frozen
 class SignLogScale:
-    """A lattice whose coordinate in some columns is the grade of a number: by sign, octave and step of the octave.
+    """Lattice whose coordinate in some columns is a number's grade: its sign, octave and step of the octave.
 
-    Args: others, the lattice of the other columns; columns, which ones are graded.
+    Args:
+        others: lattice of the other columns.
+        columns: the graded columns.
     """
 
     digest_tag: ClassVar = "cloister.Graded"
@@ -156,14 +163,14 @@ class SignLogScale:
 
 
 def grades(values: Floats) -> Ints:
-    """Integers from -GRADES to GRADES - 1 in the order of the values; -0.0 is as 0."""
+    """Return integers from -GRADES to GRADES - 1 in the order of the values; -0.0 counts as 0."""
     bits = np.ascontiguousarray(np.abs(values)).view(np.int64) >> 44
     size = np.clip(bits - ((1023 - OCTAVES) * STEPS), 0, GRADES - 1)
     return np.asarray(np.where(values < 0, -1 - size, size), np.int64)
 
 
-def least_of(grade: Sequence[int] | Ints) -> Floats:
-    """The least value of each grade (m,); of GRADES, the end of them all."""
-    wanted = np.asarray(grade, np.int64)
-    bits = (np.abs(wanted) + (1023 - OCTAVES) * STEPS) << 44
-    return np.asarray(np.where(wanted == 0, 0.0, np.sign(wanted) * bits.view(np.float64)), np.float64)
+def grade_starts(grade: Sequence[int] | Ints) -> Floats:
+    """Return the least value of each grade (m,); for GRADES, the upper end of all."""
+    ordinals = np.asarray(grade, np.int64)
+    bits = (np.abs(ordinals) + (1023 - OCTAVES) * STEPS) << 44
+    return np.asarray(np.where(ordinals == 0, 0.0, np.sign(ordinals) * bits.view(np.float64)), np.float64)

@@ -1,4 +1,4 @@
-"""The nearest of k public centres, exactly: the bucketing of every Lloyd-like method."""
+"""Exact nearest public centre: the bucketing of every Lloyd-like method."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import Floats, Ints
 
 ROWS, BLOCK = 16_384, 2**18
-"""Rows, and products or coordinates, that are held at once: they stay in a core's cache, and take so long that two
-threads seldom wait for the interpreter's lock at once."""
+"""Limits on the rows, and on the products or coordinates, held at once: they stay in a core's cache, and take so long
+that two threads seldom wait for the interpreter's lock at once."""
 
 
 def most_centers(reach: int) -> int:
-    """The largest power of two S with S (3 R^2 + 1) below 2^53."""
+    """Return the largest power of two S with S (3 R^2 + 1) below 2^53, for R = ``reach``."""
     return 1 << (int(EXACT / (3 * reach**2 + 1)).bit_length() - 1)
 
 
 @final
 @attrs.frozen(eq=False)
 class _Block:
-    """Some of the centres, ready for the product. Args: start (first index), bits (of an index), slopes, offsets."""
+    """Centres from index ``start`` on, ready for the product, with ``bits`` for an index within the block."""
 
     start: int
     bits: int
@@ -44,21 +44,21 @@ class _Block:
     def _lines(self) -> Floats:
         return np.hstack([self.slopes, self.offsets])
 
-    def least(self, columns: Floats, out: Floats) -> None:
-        """S (|c|^2 - 2 <x, c>) + j of the nearest of these centres for each row (n,): columns (d + 1, n) are x, 1."""
+    def smallest_keys(self, columns: Floats, out: Floats) -> None:
+        """Write S (|c|^2 - 2 <x, c>) + j of the nearest centre for each row to ``out``; columns (d + 1, n) are x, 1."""
         np.min(self._lines @ columns, axis=0, out=out)
 
-    def parted(self, least: Floats) -> tuple[Ints, Ints]:
-        """Index of the nearest of these centres, and its squared distance less |x|^2."""
-        whole = least.astype(np.int64)
-        index = whole & ((1 << self.bits) - 1)
-        return index + self.start if self.start else index, whole >> self.bits
+    def split_keys(self, keys: Floats) -> tuple[Ints, Ints]:
+        """Return the nearest centre's index and squared distance less |x|^2, from its key."""
+        integers = keys.astype(np.int64)
+        index = integers & ((1 << self.bits) - 1)
+        return index + self.start if self.start else index, integers >> self.bits
 
 
 @final
 @attrs.frozen(eq=False)
 class NearestCenter:
-    """A row's bucket is its nearest centre, ties to the lowest index; -1 if that is farther than ``within``.
+    """Bucketing by the nearest centre, ties to the lowest index; -1 if it is farther than ``within``.
 
     Distances are integers. For every row x and centre c_j, S (|c_j|^2 - 2 <x, c_j>) + j with S a power of two >= k
     orders the centres by distance and then by index, so that one minimum gives both. Cauchy and Schwarz bound each
@@ -68,8 +68,8 @@ class NearestCenter:
 
     Args:
         centers: lattice points (k, d) of the domain.
-        reach: the largest norm of a row (``Domain.max_norm``).
-        within: lattice units; None for no limit.
+        reach: largest norm of a row (``Domain.max_norm``).
+        within: largest distance, in lattice units; None for no limit.
     """
 
     centers: Ints
@@ -87,7 +87,7 @@ class NearestCenter:
         return Space((len(self.centers),))
 
     def locate(self, rows: Ints) -> Ints:
-        """Lattice rows (n, d) to the index of their centre (n, 1), or -1."""
+        """Return the index (n, 1) of the centre of each lattice row (n, d), or -1."""
         if len(self.centers) == 1 and self.within is None:
             return np.zeros((len(rows), 1), np.int64)
         nearest, distance = self._nearest(rows, squared=self.within is not None)
@@ -96,24 +96,24 @@ class NearestCenter:
         return nearest[:, None]
 
     def distances(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The nearest centre (n,) of lattice rows, however far that is, and its squared distance (n,)."""
+        """Return the nearest centre (n,) of lattice rows, at any distance, and its squared distance (n,)."""
         return self._nearest(rows, squared=True)
 
     def _nearest(self, rows: Ints, squared: bool) -> tuple[Ints, Ints]:
-        """The nearest centre, and its squared distance, or that less |x|^2, for each row (n, d)."""
+        """Return the nearest centre of each row (n, d), and its squared distance; if not ``squared``, less |x|^2."""
         d, blocks = self.centers.shape[1], self.blocks
         step = max(1, min(ROWS, BLOCK // max(d + 1, len(blocks[0].slopes))))
-        least = np.empty((len(blocks), len(rows)))
+        keys = np.empty((len(blocks), len(rows)))
         columns = np.ones((d + 1, step))  # a product of these takes half the time of one of rows
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
+            chunk = slice(start, start + step)
             x = columns[:, : len(rows) - start]
-            x[:d] = rows[some].T
-            for block, found in zip(blocks, least, strict=True):
-                block.least(x, found[some])
-        nearest, distance = blocks[0].parted(least[0])
-        for block, found in zip(blocks[1:], least[1:], strict=True):
-            other, closer = block.parted(found)
+            x[:d] = rows[chunk].T
+            for block, block_keys in zip(blocks, keys, strict=True):
+                block.smallest_keys(x, block_keys[chunk])
+        nearest, distance = blocks[0].split_keys(keys[0])
+        for block, block_keys in zip(blocks[1:], keys[1:], strict=True):
+            other, closer = block.split_keys(block_keys)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
         return nearest, distance + np.vecdot(rows, rows) if squared else distance
@@ -123,9 +123,9 @@ class NearestCenter:
         return {"kind": "centers", "sizes": sizes, "centers": centers, "within": self.within}
 
     def offsets(self) -> Offsets:
-        """x - c for the nearest centre c: of norm at most ``within``, so that no row is clipped; without a limit, 2 R.
+        """Return the vectors x - c for the nearest centre c, of norm at most ``within``, or 2 R without a limit.
 
-        The bound is public: it never depends on where the centres are.
+        So no row is clipped. The bound is public: it never depends on where the centres are.
         """
         return Offsets(self, Bound(2 * self.reach if self.within is None else self.within, self.centers.shape[1]))
 
@@ -133,7 +133,7 @@ class NearestCenter:
 @final
 @attrs.frozen(eq=False)
 class Offsets:
-    """Rows relative to their centre (FastLloyd, equation 5). The L2 sensitivity of their sum is the radius."""
+    """Rows relative to their centre (FastLloyd, equation 5); the L2 sensitivity of their sum is the radius."""
 
     cells: NearestCenter
     bound: Bound

@@ -1,35 +1,32 @@
-"""Plain data: as text, as strict JSON, and one hash over it.
+r"""Plain data: canonical text, digests, and strict JSON and TOML.
 
-Plain values as text: the bytes behind public keys and digests, so that any language can compute them.
-
-Keys of named purposes (``PublicRng.child``) and digests of plain values hash this text as UTF-8. It is what Python's
-``repr`` gives, written down as rules:
+Keys of named purposes (``PublicRng.child``) and digests hash the canonical text as UTF-8, so that any language can
+compute them. It is what Python's ``repr`` gives, by these rules:
 
 * *nothing, truth*: ``None``, ``True``, ``False``.
 * *an integer*: its decimal digits without leading zeros, ``-`` before them if it is negative.
 * *a float*: ``inf``, ``-inf``, ``nan``. Else the fewest significant decimal digits that read back as the same double,
-  of such the nearest to it. Let 10^x be the value of the first digit. For -4 <= x < 16 they are written with a point
-  and no exponent, and at least one digit on either side of the point: ``0.0001``, ``1.5``, ``100.0``; zero is ``0.0``
-  or ``-0.0``. Otherwise as one digit, the others, if any, after a point, and ``e``, the sign of x and at least two
-  digits: ``1e-05``, ``1.25e+16``.
+  and of such the nearest to it. Let 10^x be the value of the first digit. For -4 <= x < 16 they are written with a
+  point and no exponent, and at least one digit on either side of the point: ``0.0001``, ``1.5``, ``100.0``; zero is
+  ``0.0`` or ``-0.0``. Otherwise as one digit, the others, if any, after a point, and ``e``, the sign of x and at least
+  two digits: ``1e-05``, ``1.25e+16``.
 * *text*: between single quotes, or double ones if it has a single quote and no double one. A backslash, and the quote
-  that it stands between, follow a backslash. Line feed, carriage return and tab are ``\\n``, ``\\r``, ``\\t``. Other
-  characters that are not printable (of ASCII: below the space, and 127) are ``\\x``, ``\\u`` or ``\\U`` and 2, 4 or 8
-  lower-case hex digits, whichever is shortest. What is printable beyond ASCII is a matter of Unicode's version:
-  names of keys have none.
+  that it stands between, follow a backslash. Line feed, carriage return and tab are ``\n``, ``\r``, ``\t``. Other
+  characters that are not printable (in ASCII: below the space, and 127) are ``\x``, ``\u`` or ``\U`` and 2, 4 or 8
+  lower-case hex digits, whichever is shortest. Which characters beyond ASCII are printable depends on Unicode's
+  version: names of keys have none.
 * *bytes*: ``b`` and the same, byte by byte; bytes from 127 are never printable.
 * *a list of names*: ``(``, the names with ``, `` between them, ``)``; one alone is followed by a comma: ``('a',)``.
 
-Names of keys are integers, and text of the characters from space to ``~`` but ``'`` and the backslash: ``'name'``
-stands for itself.
+Names of keys are integers, and text of the characters from space to ``~`` but ``'`` and the backslash: they need no
+escapes.
 
-Strict JSON and TOML for other people's files: of JSON no duplicate names, no NaN or Infinity, and in either no number
-that a double does not hold (2^1024 and more), whole or not: arithmetic would fail on it later, or make infinity of it.
+A digest is one hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries. A class enters it
+by its *tag*: its package and qualified name, or its ``digest_tag``, which tells two classes of one name in one package
+apart. So a class may move to another file of its package. A field enters by its name.
 
-One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
-
-A class enters the hash by its *tag*: its package and qualified name, or its ``digest_tag``, which tells two classes of
-one name in one package apart. So a class may move to another file of its package. A field enters by its name.
+Files of other people are read strictly: JSON without duplicate names, NaN or Infinity, and JSON and TOML without
+numbers that no double holds (2^1024 and more), whole or not: arithmetic would fail on them later, or yield infinity.
 """
 
 from __future__ import annotations
@@ -51,11 +48,11 @@ from cloister.core.doubles import beyond_doubles
 Plain: TypeAlias = bool | int | float | str | bytes | None
 
 SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-"""Escapes of the three control characters that have short ones."""
+"""Short escapes of control characters."""
 
 
 def plain(value: Plain) -> str:
-    """A plain value, by the rules above."""
+    """Return the canonical text of a plain value."""
     if isinstance(value, str):
         return _quoted(value, str.isprintable)
     if isinstance(value, bytes):
@@ -66,9 +63,13 @@ def plain(value: Plain) -> str:
 
 
 def path(names: Iterable[str | int]) -> str:
-    """A list of names, by the rules above. Raises: TypeError, ValueError: one of them is no name."""
-    found = [_name(name) for name in names]
-    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+    """Return the canonical text of a list of names.
+
+    Raises:
+        TypeError, ValueError: one of them is no name.
+    """
+    parts = [_name(name) for name in names]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
 def _name(name: str | int) -> str:
@@ -99,8 +100,16 @@ def _in_ascii(c: str) -> bool:
 
 
 def parsed(content: bytes, nan: bool = False) -> Any:
-    """The value of a JSON text. Raises: ValueError for duplicate names, NaN, Infinity, numbers that no double holds,
-    malformed text, or text that is nested deeper than Python reads. Args: nan (take NaN and Infinity, too)."""
+    """Parse a JSON text.
+
+    Args:
+        content: UTF-8.
+        nan: whether to accept NaN and Infinity.
+
+    Raises:
+        ValueError: it has duplicate names, NaN, Infinity or numbers that no double holds, is malformed, or is nested
+            deeper than Python reads.
+    """
     try:
         return json.loads(
             content.decode("utf-8"),
@@ -114,12 +123,15 @@ def parsed(content: bytes, nan: bool = False) -> Any:
 
 
 def parsed_toml(content: bytes) -> dict[str, Any]:
-    """The table of a TOML text. Raises: ValueError for numbers that no double holds, but for TOML's own inf and nan,
-    malformed text, or text that is nested deeper than Python reads."""
+    """Parse a TOML text, whose own inf and nan are accepted.
+
+    Raises:
+        ValueError: it has numbers that no double holds, is malformed, or is nested deeper than Python reads.
+    """
     text = content.decode("utf-8")
     try:
-        found = tomllib.loads(text, parse_float=_fraction)
-        too_large = beyond_doubles(found)
+        table = tomllib.loads(text, parse_float=_fraction)
+        too_large = beyond_doubles(table)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except tomllib.TOMLDecodeError:
@@ -128,7 +140,7 @@ def parsed_toml(content: bytes) -> dict[str, Any]:
         raise ValueError(TOO_LARGE) from error
     if too_large:
         raise ValueError(TOO_LARGE)
-    return found
+    return table
 
 
 def _whole(text: str) -> int:
@@ -147,9 +159,9 @@ TOO_LARGE = "a number in it is too large: numbers must be finite, below 1.8e308"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object with distinct names: readers disagree about which of two equal names counts."""
+    """Return an object with distinct names: readers disagree about which of two equal names counts."""
     if len(dict(pairs)) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name occurs twice in one object")
     return dict(pairs)
 
 
@@ -158,35 +170,38 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def digest(value: object) -> str:
-    """SHA-256 of a public value, in hex: equal values give equal digests on every platform and in every process."""
+    """Return SHA-256 of a public value, in hex: equal for equal values on every platform and in every process."""
     h = hashlib.sha256()
     _feed(h, value)
     return h.hexdigest()
 
 
 def stamp(value: object) -> int:
-    """The first 64 bits of a public value's digest. Reports carry it, so that they answer one question and no other."""
+    """Return the first 64 bits of a public value's digest, which binds a report to its question."""
     return int(digest(value)[:16], 16)
 
 
 _TAGGED = dict[str, tuple[str, str]]()
-"""The class of each tag in this process: module and qualified name."""
+"""Class of each tag in this process: module and qualified name."""
 
 
 @cache
 def tag(cls: type) -> str:
-    """The name of a class in digests, independent of its module. Raises: TypeError if another class has the same tag,
-    since their values could not be told apart."""
-    found = str(cls.__dict__.get("digest_tag", f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"))
+    """Return the name of a class in digests, independent of its module.
+
+    Raises:
+        TypeError: another class has the same tag, so that their values could not be told apart.
+    """
+    name = str(cls.__dict__.get("digest_tag", f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"))
     here = cls.__module__, cls.__qualname__
-    if (known := _TAGGED.setdefault(found, here)) != here:
-        raise TypeError(f"{'.'.join(here)} and {'.'.join(known)} are both digested as '{found}': give one a digest_tag")
-    return found
+    if (owner := _TAGGED.setdefault(name, here)) != here:
+        raise TypeError(f"{'.'.join(here)} and {'.'.join(owner)} are both digested as '{name}': give one a digest_tag")
+    return name
 
 
 @cache
 def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]] | None:
-    """An attrs class's tag, and its fields' names with their bytes in the hash; None for any other class."""
+    """Return an attrs class's tag, and its fields' names with their bytes in the hash; None for any other class."""
     if not attrs.has(cls):
         return None
     return f"attrs {tag(cls)}".encode(), tuple((field.name, field.name.encode()) for field in attrs.fields(cls))

@@ -28,19 +28,19 @@ V_co = TypeVar("V_co", covariant=True)
 @final
 @attrs.frozen(eq=False)
 class Rows:
-    """The rows themselves as vectors, relative to the domain's midpoint."""
+    """Rows themselves as vectors, relative to the domain's midpoint."""
 
     cells: Bucketing
     bound: Bound
 
     @classmethod
     def of(cls, cells: Bucketing, domain: Domain) -> Rows:
-        """Rows of a domain, per bucket of ``cells``."""
+        """Return the rows of a domain, per bucket of ``cells``."""
         return cls(cells, cls.bound_in(domain))
 
     @staticmethod
     def bound_in(domain: Domain) -> Bound:
-        """Norm bounds of a domain's rows: L2 at most its ``max_norm``, L1 at most the sum of its sides."""
+        """Return the norm bounds of a domain's rows: L2 at most its ``max_norm``, L1 at most the sum of its sides."""
         implied = math.isqrt(domain.dimension * domain.max_norm**2)
         return Bound(domain.max_norm, domain.dimension, min(implied, int(domain.sides.sum())))
 
@@ -54,20 +54,23 @@ class Rows:
 @final
 @attrs.frozen(eq=False)
 class Question(Generic[T_co, V_co]):
-    """A question to one oracle, and its budget. Made by ``count`` and ``vector_sum``. ``variance``: of the noise in one
-    number of its answer (rows^2, or the caller's units^2), if it is asked in this context."""
+    """Question to one oracle, with its budget. Made by ``count`` and ``vector_sum``.
+
+    ``open`` makes its channel in a context, and ``variance`` is then that of the noise in one number of the answer
+    (rows^2, or the caller's units^2).
+    """
 
     trust: type[T_co]
     cells: Bucketing
     vectors: Vectors | None
     budget: Budget
-    currency: PrivacyNotion
+    notion: PrivacyNotion
     open: Callable[[QuestionContext], Channel[Any, Any, Any, V_co]]
     variance: Callable[[QuestionContext], float]
 
 
 def count(cells: Bucketing, *, oracle: FrequencyOracle[T], budget: Budget) -> Question[T, Counts]:
-    """How many rows fall in each bucket?"""
+    """Return the question how many rows fall in each bucket."""
 
     def opened(context: QuestionContext) -> Channel[Any, Any, Any, Counts]:
         return oracle.open(cells.space, budget, context)
@@ -79,7 +82,7 @@ def count(cells: Bucketing, *, oracle: FrequencyOracle[T], budget: Budget) -> Qu
 
 
 def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) -> Question[T, Sums]:
-    """What do the vectors of the rows in each bucket add up to?"""
+    """Return the question for the sum of the rows' vectors in each bucket."""
 
     def opened(context: QuestionContext) -> Channel[Any, Any, Any, Sums]:
         return oracle.open(vectors.cells.space, budget, context, vectors.bound)
@@ -93,7 +96,7 @@ def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) 
 @final
 @attrs.frozen(eq=False)
 class OpenedQuestion:
-    """An opened question: everything a data holder needs. Plain data, so it pickles and has a digest."""
+    """Opened question: everything a data holder needs. Plain data, so it pickles and has a digest."""
 
     cells: Bucketing
     vectors: Vectors | None
@@ -107,15 +110,16 @@ class OpenedQuestion:
 
 
 MOST_ROUNDS = 999
-"""Rounds of a run, at most: names of files have three digits, and noise drowns what a thousandth of a budget pays."""
+"""Limit on the rounds of a run: file names have three digits, and a thousandth of a budget buys only noise."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Round(Generic[T_co]):
-    """The opened questions of one call of ``ask``: asked together, answered in one pass over the rows.
+    """Opened questions of one call of ``ask``: asked together, answered in one pass over the rows.
 
-    Raises: Refused: a run has no more rounds than ``MOST_ROUNDS``.
+    Raises:
+        Refused: there are more than ``MOST_ROUNDS`` rounds.
     """
 
     index: int
@@ -130,19 +134,20 @@ class Round(Generic[T_co]):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The cost of the round. Under Shuffled trust people draw new numbers in every round, and for questions whose
-        shares overlap: shares are disjoint within one drawing only, so each drawing gets a key of its own here."""
+        """Cost of the round."""
         if self.trust is not Shuffled:
             return tuple(event for part in self.parts for event in part.channel.events)
+        # people draw new numbers in every round, and for questions whose shares overlap: shares are disjoint within
+        # one drawing only, so that each drawing gets a key of its own
         drawn = drawings([part.user_share for part in self.parts])
         return tuple(
-            event.among_those_drawn(self.index, at)
+            event.in_drawing(self.index, at)
             for part, at in zip(self.parts, drawn, strict=True)
             for event in part.channel.events
         )
 
     def digest(self) -> str:
-        """A hash of everything public in this round. A data holder whose replay gives another hash refuses."""
+        """Return a hash of everything public in this round; a data holder whose replay gives another one refuses."""
         if not self._digest:
             object.__setattr__(self, "_digest", digest((self.index, self.trust, self.domain, self.parts)))
         return self._digest

@@ -1,6 +1,6 @@
-"""The roles of components, as Protocols: implementations never subclass them.
+"""Roles of components, as Protocols that implementations never subclass.
 
-Laws that every implementer keeps stand in the Protocol's docstring; ``cloister.testing`` checks them.
+A Protocol's docstring states the laws that every implementer keeps; ``cloister.testing`` checks them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Table(Protocol):
     """
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        """Values of the buckets ids (m,) of one level: counts (m,), or sums (m, dimension)."""
+        """Return the values of buckets ids (m,) of one level: counts (m,), or sums (m, dimension)."""
         ...
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        """Standard deviation (m,) of the noise in each value (per coordinate, for sums). Public: no row enters it."""
+        """Return the standard deviation (m,) of each value's noise (per coordinate, for sums); no row enters it."""
         ...
 
 
@@ -51,7 +51,7 @@ class Summary(Protocol):
 
 
 class Encoder(Protocol[I_contra, V_co]):
-    """The data holder's half of a question: encodes rows into a report.
+    """Data holder's half of a question, which encodes rows into a report.
 
     Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``BucketedVectors``). Under Central
     trust nothing is drawn. Under Local trust report i depends on row i, user i and a fixed number of that user's own
@@ -61,12 +61,12 @@ class Encoder(Protocol[I_contra, V_co]):
     """
 
     def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co:
-        """One report of the rows' items, by their user numbers (n,)."""
+        """Return one report of the rows' items, by their user numbers (n,)."""
         ...
 
 
 class Decoder(Protocol[I_contra, S, V_co]):
-    """The server's half of a question: absorbs reports into summaries, and decodes their sum.
+    """Server's half of a question, which absorbs reports into summaries and decodes their sum.
 
     Laws: ``absorb`` is exact, draws nothing and refuses reports that no encoder sends. ``decode`` draws the noise of a
     Central question, once per released value; under other trust it draws nothing (but see
@@ -74,16 +74,20 @@ class Decoder(Protocol[I_contra, S, V_co]):
     """
 
     def absorb(self, report: I_contra) -> S:
-        """A summary of one report. Raises: Refused for a report that no encoder sends."""
+        """Return the summary of one report.
+
+        Raises:
+            Refused: no encoder sends such a report.
+        """
         ...
 
     def decode(self, summary: S, rng: NoiseRng) -> V_co:
-        """The released answer of a merged summary."""
+        """Return the released answer of a merged summary."""
         ...
 
 
 class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S, V_co]):
-    """An opened question: both halves, and their cost. Plain public data with a digest.
+    """Opened question: both halves, and their cost. Plain public data with a digest.
 
     Laws: ``events`` is fixed when the channel is opened; the sum of their costs, and that of their deltas, is at most
     the budget it was opened with.
@@ -94,7 +98,7 @@ class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S
 
 
 class FrequencyOracle(Protocol[T_co]):
-    """Makes counts of rows per bucket private, under one trust model.
+    """Oracle that makes counts of rows per bucket private, under one trust model.
 
     Laws: the class's docstring states the guarantee (trust, neighbouring relation, measure) and derives it. A row may
     fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased (unless
@@ -121,24 +125,26 @@ class FrequencyOracle(Protocol[T_co]):
 
     @property
     def biased(self) -> bool:
-        """Whether released values may be biased, as counts clamped at 0 are. ``standard_error`` is then at least the
-        root mean squared error, whatever the rows are."""
+        """Whether released values may be biased, as counts clamped at 0 are.
+
+        ``standard_error`` is then at least the root mean squared error, whatever the rows are.
+        """
         ...
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
-        """The question's channel, with all public choices made and its cost fixed."""
+        """Return the question's channel, with all public choices made and its cost fixed."""
         ...
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        """Variance of one count's noise, in rows^2, if opened with this budget: methods divide their budgets by it."""
+        """Return the variance of one count's noise, in rows^2, at this budget: methods split their budgets by it."""
         ...
 
 
 class VectorSumOracle(Protocol[T_co]):
-    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``.
+    """Oracle that makes sums of bounded vectors per bucket private. Laws as for ``FrequencyOracle``.
 
-    One class may fill both roles: its ``bound`` is then None by default, for counts. A class whose noise is drawn for
-    whole vectors says ``joint = True``: coordinates are uncorrelated, and their sizes need not be.
+    One class may fill both roles: its ``bound`` is then None by default, for counts. A class that draws noise for whole
+    vectors sets ``joint = True``: coordinates are uncorrelated, but their magnitudes may not be.
     """
 
     @property
@@ -159,16 +165,16 @@ class VectorSumOracle(Protocol[T_co]):
     def open(
         self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
     ) -> Channel[BucketedVectors, Any, Any, Sums]:
-        """The question's channel, for vectors within the bound."""
+        """Return the question's channel, for vectors within the bound."""
         ...
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
-        """Variance of one coordinate's noise, in the caller's units squared, if opened with this budget."""
+        """Return the variance of one coordinate's noise, in the caller's units squared, at this budget."""
         ...
 
 
 class Tree(Protocol):
-    """A ``Bucketing``, whose laws it keeps, with levels, coarse ones first, that can be grown from noisy counts.
+    """``Bucketing``, whose laws it keeps, with levels, coarse ones first, that can be grown from noisy counts.
 
     Its first level may be a root that holds every row; leave it out where levels share the users. A flat partition has
     one level.
@@ -189,7 +195,7 @@ class Tree(Protocol):
     def locate(self, rows: Ints) -> Ints: ...
 
     def grow(self, counts: Counts) -> Coreset:
-        """Released weighted points, reading ``counts.at(ids, level)`` one level's frontier at a time.
+        """Return released weighted points, reading ``counts.at(ids, level)`` one level's frontier at a time.
 
         Returns:
             At least one point, also when all counts are zero or negative: finite, inside the domain, with a finite
@@ -199,16 +205,23 @@ class Tree(Protocol):
 
 
 class TreeBuilder(Protocol):
-    """Partitions a domain. Public: reads no rows and draws public coins only, so that a problem and a seed give one
-    tree, with one digest, on every machine."""
+    """Component that partitions a domain.
+
+    Laws: it reads no rows and draws public coins only, so that a problem and a seed give one tree, with one digest, on
+    every machine.
+    """
 
     def open(self, problem: Problem, seed: PublicRng) -> Tree:
-        """The tree of a problem. Raises: InvalidInput for a domain it cannot partition, naming an alternative."""
+        """Return the tree of a problem.
+
+        Raises:
+            InvalidInput: it cannot partition the domain; the message names an alternative.
+        """
         ...
 
 
 class NonPrivateSolver(Protocol):
-    """Clusters released weighted points. Post-processing: takes only ``Released`` values, draws only public coins.
+    """Solver that clusters released weighted points: post-processing of ``Released`` values, with public coins only.
 
     Laws: it never fails on released values, whatever the noise made of them, since their budget is spent; any or all
     weights may be zero or negative (a forecast answers zero everywhere). It refuses only a coreset without points, by
@@ -216,5 +229,5 @@ class NonPrivateSolver(Protocol):
     """
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units."""
+        """Return centres (k, d) in the caller's units."""
         ...

@@ -1,4 +1,4 @@
-"""The session: opens, charges, gathers, records and replays a method's rounds, and captures plans.
+"""Session, which opens, charges, gathers, records and replays a method's rounds, and captures plans.
 
 One call of ``ask`` is one round. The order is fixed (law 2): check the forecast, charge, journal the opened round,
 gather, close, and journal every look before its values are seen. So a killed run resumes without paying twice, and a
@@ -24,9 +24,9 @@ from cloister.core.frames import DropColumns
 from cloister.core.population import Answering
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record, checkpointed
+from cloister.core.record import AGREED, LISTED, Journal, Lookup, Record, checkpointed
 from cloister.core.roles import Table
-from cloister.core.shuffling import check_shuffled, refuse_few
+from cloister.core.shuffling import check_enough_people, check_shuffled
 from cloister.core.trust import Aggregated, Central, Shuffled, T
 from cloister.core.types import Floats, Ints
 
@@ -37,23 +37,23 @@ V = TypeVar("V")
 
 
 class Method(Protocol[T]):
-    """A clustering algorithm: a short program that asks questions in rounds.
+    """Clustering algorithm: a short program that asks questions in rounds.
 
     Laws: the schedule (rounds, questions, budget of each) does not depend on answers. The method sees no row and no
     exact figure. It is a pure function of the problem, ``rng`` and the answers.
     """
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        """Centres for the problem, from answers to ``session.ask``; ``rng`` gives public coins only."""
+        """Return centres for the problem, from answers to ``session.ask``; ``rng`` gives public coins only."""
         ...
 
 
 Reading: TypeAlias = Callable[[Round[Any], tuple[Any, ...], tuple[Table, ...]], tuple[Table, ...]]
-"""A round, its summaries and the tables decoded from them, to the tables that a method sees: post-processing."""
+"""Post-processing: from a round, its summaries and their decoded tables to the tables that a method sees."""
 
 
 class Pending(BaseException):
-    """A round that nobody has answered yet: the plan. No Exception, so that ``except Exception`` cannot swallow it."""
+    """Round that nobody has answered yet: the plan. No Exception, so that ``except Exception`` cannot swallow it."""
 
     def __init__(self, round: Round[Any]) -> None:
         super().__init__(f"round {round.index} is open")
@@ -63,7 +63,7 @@ class Pending(BaseException):
 @final
 @attrs.define(eq=False, repr=False)
 class RecordedTable:
-    """A table that answers from the record, then from the live table; it journals every look before answering."""
+    """Table that answers from the record, then from the live table, and journals every look before answering."""
 
     _at: tuple[int, int]
     _part: OpenedQuestion
@@ -83,68 +83,67 @@ class RecordedTable:
         return self._look(ids, level, error=True)
 
     def listed(self, level: int = 0) -> tuple[Ints, Floats]:
-        """Buckets (m,) that are not 0, ascending, and their values (m,), where counts have a threshold.
+        """Return the buckets (m,) that are not 0, ascending, and their values (m,), for counts with a threshold.
 
-        It is recorded as a look at these buckets, and that it was a list. What a run saw before it was cut off keeps
-        its value, and what an earlier list left out stays 0, whatever the live table, whose noise is another process's,
-        would say. Raises: Refused: no threshold.
+        The record holds a look at these buckets, and that it was a list. After a resumption, values seen before are
+        kept, and buckets that an earlier list left out stay 0, whatever the noise of the new live table.
+
+        Raises:
+            Refused: there is no threshold.
         """
         if self._count < len(self._past):
             ids = self._past[self._count].ids
         else:
             live: Any = self._live()
-            before = [look.ids for look in self._past if look.level == level and not look.error]
-            ids = np.unique(np.concatenate([live.occupied(level), *before]))
+            recorded = [look.ids for look in self._past if look.level == level and not look.error]
+            ids = np.unique(np.concatenate([live.occupied(level), *recorded]))
             ids = ids[self._fresh(ids, level, error=False) != 0]
         values = self.at(ids, level)
         if level not in self._listed:
-            nothing = np.empty(0)
-            self._write(Lookup(self._at[0], LISTED - self._at[1], level, False, nothing.astype(np.int64), nothing))
+            self._write(Lookup(self._at[0], LISTED - self._at[1], level, False, np.empty(0, np.int64), np.empty(0)))
         return ids.copy(), values
 
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
-        asked = _checked(ids, level, self._part.cells.space)
+        checked = _checked(ids, level, self._part.cells.space)
         self._count += 1
         if self._count <= len(self._past):
-            seen = self._past[self._count - 1]
-            if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
-                raise Refused(
-                    f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
-                    f"and the plan that made the record"
-                )
-            return seen.values.copy()
-        values = self._fresh(asked, level, error)
-        self._write(Lookup(*self._at, level, error, asked, values))
+            recorded = self._past[self._count - 1]
+            if (recorded.level, recorded.error) != (level, error) or not np.array_equal(recorded.ids, checked):
+                index = self._at[0]
+                raise Refused(f"round {index} asks for other buckets than the recorded run: use its version and plan")
+            return recorded.values.copy()
+        values = self._fresh(checked, level, error)
+        self._write(Lookup(*self._at, level, error, checked, values))
         return values.copy()
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
-        """Live values, except where the record already released one: that bucket's noise is never drawn again."""
+        """Return live values, but recorded ones of buckets in the record: their noise is never drawn again."""
         live = self._live()
         values = (live.standard_error(ids, level) if error else live.at(ids, level)) * (1 / self._part.fraction)
         if not error:
             left_out = np.full(len(ids), level in self._listed)
-            for seen in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
-                order = np.argsort(seen.ids, kind="stable")
-                where = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
-                known = seen.ids[order][where] == ids
-                values[known] = seen.values[order][where[known]]
-                left_out[known] = False
+            for past in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
+                order = np.argsort(past.ids, kind="stable")
+                positions = np.minimum(np.searchsorted(past.ids[order], ids), len(order) - 1)
+                matches = past.ids[order][positions] == ids
+                values[matches] = past.values[order][positions[matches]]
+                left_out[matches] = False
             values[left_out] = 0
         return values
 
 
 def _checked(ids: Ints, level: int, space: Space) -> Ints:
-    asked = np.ascontiguousarray(ids, np.int64)
+    checked = np.ascontiguousarray(ids, np.int64)
     if not 0 <= level < space.levels:
         raise InvalidInput(f"level {level} was looked up, but the space has levels 0 .. {space.levels - 1}")
-    if asked.ndim != 1 or (len(asked) and not (asked.min() >= 0 and asked.max() < space.sizes[level])):
+    if checked.ndim != 1 or (len(checked) and not (checked.min() >= 0 and checked.max() < space.sizes[level])):
         raise InvalidInput(f"bucket ids of level {level} must be a 1-D array of values 0 .. {space.sizes[level] - 1}")
-    return asked.copy()
+    return checked.copy()
 
 
 @attrs.frozen
 class _Zeros:
-    """The answers of a forecast: zeros, with standard error 1."""
+    """Answers of a forecast: zeros, with standard error 1."""
 
     dimension: int
 
@@ -160,25 +159,22 @@ class _Zeros:
 
 @final
 class Session(Generic[T]):
-    """A method's only way to the rows.
+    """Only access of a method to the rows.
 
     Args:
-        problem: the public frame.
-        seed: of the run's public choices.
-        population: where the rows are; without one, the first round that the record does not answer raises ``Pending``.
+        seed: key of the run's public choices.
+        population: holder of the rows; without one, the first round that the record does not answer raises ``Pending``.
         accountant: charged before each round that the record does not hold.
         record: earlier releases (a resumed run, a published transcript).
         journal: durable log, written before any value is seen; by default only the record.
-        noise: secret unless a test says otherwise.
-        reading: how a round's decoded tables are read, given its summaries; by default as they are.
-        settle: ``Joining``'s, where several hold the rows.
+        agree: ``Joining.agree``, where several parties hold the rows.
         forecasting: answer everything with zeros, read nothing, charge nothing.
 
     Attributes:
-        rounds: those asked so far.
-        settlings: for each call of ``settled`` so far that counted, the round before it and how many numbers it held.
+        rounds: rounds asked so far.
         asked: their questions, as the method put them.
-        currencies: privacy currencies of the oracles that were asked, or failed to open.
+        agreed_sizes: for each agreement so far, the round before it and its number of integers.
+        notions: privacy notions of the oracles that were asked, or failed to open.
     """
 
     def __init__(
@@ -192,27 +188,26 @@ class Session(Generic[T]):
         journal: Journal | None = None,
         noise: NoiseRng | None = None,
         reading: Reading | None = None,
-        settle: Callable[[int, int, Ints], Ints] | None = None,
+        agree: Callable[[int, int, Ints], Ints] | None = None,
         forecasting: bool = False,
     ) -> None:
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
-        self.settlings: list[tuple[int, int]] = []
+        self.agreed_sizes: list[tuple[int, int]] = []
         self.asked: list[tuple[Question[T, Any], ...]] = []
-        self.currencies: set[PrivacyNotion] = set()
+        self.notions: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
         self._population: Answering[T] | None = population
-        self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
+        self._accountant, self._journal, self._reading, self._agree = accountant, journal, reading, agree
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._reading, self._settle = reading, settle
         self._past = list(self.record.lookups)
-        self._before = len(self.record.digests), self.record.closed  # what others add later is no earlier release
+        self._before = len(self.record.digests), self.record.closed  # earlier releases alone: the record grows
         self._lattice: Lattice = problem.domain
-        self._others = 0
+        self._others, self._forecasting = 0, forecasting
 
     @property
     def released(self) -> tuple[Event, ...]:
-        """The cost of the rounds so far."""
+        """Cost of the rounds so far."""
         return tuple(event for round in self.rounds for event in round.events)
 
     @property
@@ -224,62 +219,61 @@ class Session(Generic[T]):
         """Mark a value computed from this session's answers as fit for a solver to see."""
         return Released(value, self.released)
 
-    def settled(self, found: Ints) -> Ints:
-        """Integers that this run found from released values (lattice points of centres, radii in steps), as whoever ran
-        it first found them: they are recorded as a look is, and whoever replays the record takes them from there.
+    def agreed(self, values: Ints) -> Ints:
+        """Return integers computed from released values (lattice points of centres, radii in steps), as first recorded.
 
-        Solvers may differ in the last bit between machines, and a centre between two lattice points then goes to
-        either. Recorded ones are as good as one's own: what a round costs does not depend on them (law 2). So are those
-        of another party, where several hold the rows (``Joining``). Before the first round there is nothing to settle:
-        public choices are the same everywhere.
+        Solvers may differ in the last bit between machines, and then round a centre to another lattice point. So the
+        first run records its integers like a look; replays take them from there, and parties from one of them
+        (``Joining``). Any values serve: the cost of a round does not depend on them (law 2).
 
-        Raises: Refused: the record has others in number, or none that a lattice could hold.
+        Raises:
+            Refused: the record has another number of them, or some that no lattice holds.
         """
-        if not self.rounds:
-            return found
+        if not self.rounds:  # public choices alone are the same everywhere
+            return values
         at = len(self.rounds) - 1
-        level = sum(after == at for after, _ in self.settlings)
-        self.settlings.append((at, found.size))
+        level = sum(after == at for after, _ in self.agreed_sizes)
+        self.agreed_sizes.append((at, values.size))
         if self._forecasting:
-            return found
-        key = at, SETTLED, level
-        for seen in self._past:
-            if (seen.round, seen.question, seen.level) == key:
-                return checkpointed(seen.values, found)
-        if self._settle is not None:
-            found = checkpointed(self._settle(at, level, found).astype(np.float64), found)
-        flat = np.asarray(found, np.float64).reshape(len(found), -1)
-        self._write(Lookup(*key, False, np.arange(len(found)), flat))
-        return found
+            return values
+        key = at, AGREED, level
+        for look in self._past:
+            if (look.round, look.question, look.level) == key:
+                return checkpointed(look.values, values)
+        if self._agree is not None:
+            values = checkpointed(self._agree(at, level, values).astype(np.float64), values)
+        flat = np.asarray(values, np.float64).reshape(len(values), -1)
+        self._write(Lookup(*key, False, np.arange(len(values)), flat))
+        return values
 
     def framed(self, lattice: Lattice, domain: Domain) -> Session[T]:
-        """This session as a method sees it that works in units of its own: ``ask`` puts rows on ``lattice``, whose
-        points are those of ``domain``, and sums are in that domain's units.
+        """Return a view of this session in other units: ``ask`` puts rows on ``lattice``, the points of ``domain``.
 
-        Rounds, record, journal and charges are shared: it is one run. Noise is the same whatever frame an answer led
-        to, because the domain must be public: only where its middle and its unit lie in the caller's may be released.
+        Rounds, record, journal and charges are shared: it is one run. The domain must be public, so that the noise does
+        not depend on answers; its middle and unit in the caller's units may be released figures.
 
-        Raises: InvalidInput: this session is in another one's frame, which the new lattice would take the place of.
+        Raises:
+            InvalidInput: this session has a frame already, which the new lattice would replace.
         """
-        mine = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
-        if mine != self.problem.domain:
+        current = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
+        if current != self.problem.domain:
             raise InvalidInput(
-                "a method that has a frame of its own stands in the frame of another one, whose units it does not "
-                "know: put the frame inside (--zoom and --scale do)"
+                "a method with a frame of its own is inside another frame, whose units it does not know: put the frame "
+                "inside (--zoom and --scale do)"
             )
         view = copy.copy(self)
         view.problem = attrs.evolve(self.problem, domain=domain)
         view._lattice = DropColumns(lattice, self._others) if self._others else lattice
         return view
 
-    def of_first(self, domain: Domain) -> Session[T]:
-        """This session as a method sees it that knows of the rows' first columns alone: those of ``domain``."""
+    def on_first_columns(self, domain: Domain) -> Session[T]:
+        """Return a view of this session for a method that knows the rows' first columns alone: those of ``domain``."""
         view = self.framed(domain, domain)
         view._others += self.problem.domain.dimension - domain.dimension
         return view.framed(domain, domain)
 
     def placed(self, points: Floats) -> Ints:
-        """Public points (m, d), in the caller's units, on the lattice that this session puts rows on."""
+        """Return public points (m, d), in the caller's units, on the lattice that this session puts rows on."""
         return self._lattice.snap(points)
 
     @overload
@@ -291,8 +285,11 @@ class Session(Generic[T]):
     @overload
     def ask(self, *questions: Question[T, A]) -> tuple[A, ...]: ...
     def ask(self, *questions: Question[T, Any]) -> tuple[Any, ...]:
-        """Ask all questions in one round, in one pass over the rows, and return one table for each. Raises:
-        BudgetExceeded, Refused before any row is read; Refused also if too few people for Shuffled trust answered."""
+        """Ask all questions in one round, in one pass over the rows, and return one table for each.
+
+        Raises:
+            BudgetExceeded, Refused: before any row is read; Refused also if too few people for Shuffled trust answered.
+        """
         round = self._opened(questions)
         self.rounds.append(round)
         self.asked.append(questions)
@@ -313,7 +310,7 @@ class Session(Generic[T]):
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}
-        self.currencies |= {q.currency for q in questions}  # before _opened, which fails where the budget's is another
+        self.notions |= {q.notion for q in questions}  # first: a budget in another notion fails to open
         if len(trusts) != 1:
             raise Refused(f"questions of a round must share one trust model, not {sorted(t.__name__ for t in trusts)}")
         if trusts & {Central, Aggregated} and any(q.budget.user_share for q in questions):
@@ -330,7 +327,7 @@ class Session(Generic[T]):
 
     def _answered(self, round: Round[T]) -> Callable[[int], Table]:
         """Gather the round's answers unless they are recorded; return a function from question number to live table."""
-        opened, closed = (round.index < many for many in self._before)
+        opened, closed = (round.index < number for number in self._before)
         if opened and self.record.digests[round.index] != round.digest():
             raise Refused(
                 f"round {round.index} is not the one that was opened before: other options, another version, or a "
@@ -339,7 +336,7 @@ class Session(Generic[T]):
         if not closed and self._population is None:
             raise Pending(round)
         if not closed:
-            refuse_few(round, self._population)
+            check_enough_people(round, self._population)
         if not opened and self._accountant is not None:
             self._accountant.charge(round.index, round.events)
         if not opened:
@@ -360,7 +357,7 @@ class Session(Generic[T]):
         if self._population is None:
             raise Refused(f"the record of round {round.index} ends early, and there are no rows to continue with")
         summaries = self._population.gather(round, self._noise)
-        refuse_few(round, self._population, gathered=True)
+        check_enough_people(round, self._population, gathered=True)
         tables = tuple(
             part.channel.decode(summary, self._noise.child("decode", round.index, i))
             for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
@@ -377,20 +374,23 @@ class Session(Generic[T]):
 
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:
-    """Every round that the method would ask if all answers were zero: its cost."""
-    return foreseen(method, problem, seed).rounds
+    """Return every round that the method would ask if all answers were zero: its cost."""
+    return forecast_session(method, problem, seed).rounds
 
 
-def foreseen(method: Method[T], problem: Problem, seed: PublicRng) -> Session[T]:
-    """A session whose answers were all zero: its rounds and settlings are those of every run (law 2)."""
+def forecast_session(method: Method[T], problem: Problem, seed: PublicRng) -> Session[T]:
+    """Return a session whose answers were all zero: its rounds and agreed sizes are those of every run (law 2)."""
     session: Session[T] = Session(problem, seed, forecasting=True)
     method.cluster(problem, session, seed.child("method"))
     return session
 
 
 def next_round(method: Method[T], problem: Problem, seed: PublicRng, record: Record | None = None) -> Round[T]:
-    """The open round after the recorded ones (after none: the plan). Raises: Refused if the method has no further
-    round, or the record does not belong to it."""
+    """Return the open round after the recorded ones (after none: the plan).
+
+    Raises:
+        Refused: the method has no further round, or the record does not belong to it.
+    """
     copy = None if record is None else Record(list(record.digests), record.closed, list(record.lookups))
     session: Session[T] = Session(problem, seed, record=copy)
     try:

@@ -1,4 +1,4 @@
-"""Array types that every module shares."""
+"""Array types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ids: TypeAlias = NDArray[np.uint64]
 """Public user numbers, and words derived from them."""
 
 Bools: TypeAlias = NDArray[np.bool_]
-"""Which of some rows or users."""
+"""Masks of rows or users."""
 
 AnyArray: TypeAlias = NDArray[Any]
-"""An array of any numbers, as a caller gives them."""
+"""Array of any numbers, as a caller gives them."""

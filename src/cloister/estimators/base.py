@@ -35,8 +35,8 @@ from cloister.rows.frames import frame_of, picked
 from cloister.rows.keywords import described
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
-from cloister.run.describing import SHARE
 from cloister.run.fit import fit, source
+from cloister.run.layers.histograms import SHARE
 from cloister.run.places import is_ibis_table, refuse_lazy, refuse_path, refuse_relation
 from cloister.run.result import Result
 from cloister.run.statement import large_delta

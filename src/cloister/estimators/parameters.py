@@ -21,9 +21,9 @@ from cloister.core.doubles import beyond_doubles
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.rows.categories import categories_of
 from cloister.rows.selection import table_columns
+from cloister.run.layers.warm_start import Start, scale_of
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.run.starting import Start, scale_of
 
 
 def parameters_of(result: Result) -> dict[str, Any]:

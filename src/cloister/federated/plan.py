@@ -1,5 +1,4 @@
-"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it is public; they agree on its
-hash.
+"""A pooled run's plan: one public TOML file that all parties and the coordinator hold, and agree on by its hash.
 
     coordinator = "pool.example.org:7443"
     coordinator_key = "..."    # printed by 'cloister party-key --coordinator' where the coordinator runs
@@ -38,13 +37,15 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.oracle_resolver import oracle_slots
 from cloister.core.registry.registry import registry
-from cloister.core.session import foreseen
-from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement
+from cloister.core.session import forecast_session
+from cloister.federated.protocol.agreement import Agreement, Masks, Member
+from cloister.federated.protocol.collusion import statement
+from cloister.federated.protocol.outline import outlined
 from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
-from cloister.run.describing import SHARE
+from cloister.run.layers.histograms import SHARE
 from cloister.run.request import PreparedRun, Request, prepare
 
-KNOWN = (
+ENTRIES = (
     "coordinator",
     "coordinator_key",
     "method",
@@ -66,16 +67,17 @@ KNOWN = (
     "describe_share",
     "test_noise_seed",
 )
-NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
-SEEDED = (
-    "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, "
-    "whatever masks hide."
+REQUIRED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
+SEEDED_WARNING = (
+    "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated and subtracted: it "
+    "protects nobody, whatever masks hide."
 )
-AGREED = tuple(name for name in KNOWN if name != "coordinator")
-"""Entries that must be equal everywhere; where the coordinator is may differ, through another network say."""
+AGREED_ENTRIES = tuple(name for name in ENTRIES if name != "coordinator")
+"""Entries that must be equal everywhere; the coordinator's address may differ, through another network say."""
 ORACLES = ("skellam", "masked-gaussian")
-"""The first is the default: with it nobody knows the noise, so that the coordinator learns no more from a published
-result than others do."""
+"""The default, with which nobody knows the noise, so that the coordinator learns no more from a published result than
+others do; and the one whose noise the coordinator draws.
+"""
 DEFAULTS: dict[str, Any] = {
     "method": "auto",
     "delta": DELTA,
@@ -94,10 +96,11 @@ DEFAULTS: dict[str, Any] = {
 @final
 @attrs.frozen(eq=False)
 class FederatedPlan:
-    """A plan that has been read and checked.
+    """Plan that has been read and checked.
 
     Args:
-        request, plan: the request, as written and as prepared.
+        request: as written.
+        plan: the request, prepared.
         agreement: what all parties and the coordinator must hold alike.
         coordinator: "host:port", or empty.
         test_noise_seed: makes the noise repeatable; for tests alone.
@@ -111,13 +114,13 @@ class FederatedPlan:
 
     @cached_property
     def script(self) -> PoolRounds:
-        """Every round's outline and noise, from a forecast: all that a coordinator needs."""
+        """Shape and noise of every round, from a forecast: all that a coordinator needs."""
         assert self.request.seed is not None
-        session = foreseen(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
-        return PoolRounds(session.rounds, session.settlings, self.agreement.parties)
+        session = forecast_session(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
+        return PoolRounds(session.rounds, session.agreed_sizes, self.agreement.parties)
 
     @property
-    def most_bytes(self) -> int:
+    def max_message_bytes(self) -> int:
         """Upper bound on the bytes of any message of a run."""
         shapes = (shape_bytes(shape) for shape, _ in self.script.expected(self.noise))
         return 2**20 + 2 * max(shapes, default=0)
@@ -128,18 +131,17 @@ class FederatedPlan:
 
     @property
     def shares(self) -> int:
-        """Smallest number of noise shares over all questions: 1 if the coordinator draws a question's noise and thus
-        knows all of it."""
+        """Smallest number of noise shares over all questions; 1: the coordinator draws a question's noise."""
         return min(c.shares for round in self.script.rounds for c in channels_of(round, self.agreement.parties))
 
     @property
     def trust(self) -> tuple[str, ...]:
         """Who learns what under which collusion (``protocol.collusion``), for the least protected question."""
         if self.test_noise_seed is not None:
-            return (SEEDED,)
+            return (SEEDED_WARNING,)
         colluding = [
             int(part.value.colluding)
-            for _, part in _parts(self.plan.composed)
+            for _, part in _components(self.plan.composed)
             if "colluding" in part.config()["options"]
         ]
         return statement(self.agreement.masks, self.shares, min(colluding, default=0))
@@ -148,9 +150,12 @@ class FederatedPlan:
 def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     """Read and check a plan.
 
-    Args: not_private (the reader allows repeatable noise; nobody else's plan can allow it).
+    Args:
+        path: the file.
+        not_private: accept repeatable noise; nobody else's plan can allow it.
 
-    Raises: InvalidInput: unreadable, incomplete, contradictory, or without protection although that was not allowed.
+    Raises:
+        InvalidInput: it is unreadable, incomplete or contradictory, or its noise is repeatable without ``not_private``.
     """
     try:
         facts = parsed_toml(path.read_bytes())
@@ -161,18 +166,22 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     pool = pool_plan(facts)
     if pool.test_noise_seed is not None and not not_private:
         raise InvalidInput(
-            "the plan has a test_noise_seed: whoever reads it can repeat the noise and take it off, so that nobody is "
-            "protected. Take it out, or for a trial on rows that are not secret allow it with --not-private"
+            "the plan has a test_noise_seed, with which every reader can subtract the noise: remove it, or for a "
+            "trial on rows that are not secret allow it with --not-private"
         )
     return pool
 
 
 def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
-    """A plan from a table of facts. Allows repeatable noise, which ``read_pool_plan`` refuses. Raises: InvalidInput."""
+    """Return the plan in a table of facts. It may have repeatable noise, which ``read_pool_plan`` refuses.
+
+    Raises:
+        InvalidInput: it is incomplete or contradictory.
+    """
     for name in facts:
-        if name not in KNOWN:
-            raise UnknownName("entry", name, KNOWN, "(in the plan)")
-    missing = [name for name in NEEDED if name not in facts]
+        if name not in ENTRIES:
+            raise UnknownName("entry", name, ENTRIES, "(in the plan)")
+    missing = [name for name in REQUIRED if name not in facts]
     if missing:
         raise InvalidInput(f"the plan has no {', '.join(missing)}")
     members = _members(facts["party"])
@@ -181,14 +190,12 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
     method = str(facts["method"])
-    components, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
+    components, options = with_pool_oracles(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
     if test_seed is not None and (isinstance(test_seed, bool) or not isinstance(test_seed, int)):
-        raise InvalidInput(
-            f"test_noise_seed is {test_seed!r}: give a whole number, or leave it out: it is for tests only"
-        )
+        raise InvalidInput(f"test_noise_seed is {test_seed!r}: leave it out, or for tests give a whole number")
     if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
         raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
@@ -219,18 +226,21 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
         members,
         masks,
         _key(facts["coordinator_key"]),
-        outlined({name: facts.get(name) for name in AGREED} | {"cloister's version": __version__}),
+        outlined({name: facts.get(name) for name in AGREED_ENTRIES} | {"cloister's version": __version__}),
     )
     return FederatedPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
 
 
-def pooled(
+def with_pool_oracles(
     method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A method's slots and options, completed for pooling: ``oracle`` in every open slot for an oracle, and the number
-    of parties, which sets the noise shares and the ring.
+    """Return a method's components and options, completed for pooling.
 
-    Raises: UnknownName: there is no such method.
+    Every open slot for an oracle gets ``oracle``, and the oracles the number of parties, which sets the noise shares
+    and the ring.
+
+    Raises:
+        UnknownName: there is no such method.
     """
     slots = (path for path, _ in oracle_slots(registry(), method, components))
     filled = {**dict.fromkeys(slots, oracle), **components}
@@ -238,12 +248,14 @@ def pooled(
 
 
 def _check_shares(plan: PreparedRun, masks: Masks) -> None:
-    """With a shared secret, a party and the coordinator can unmask every other party's message alone. So each party's
-    own share of the noise must be enough.
+    """Check that under shared masks each party's own share of the noise is all that the guarantee counts on.
 
-    Raises: InvalidInput: it is only a part of the noise that the guarantee counts on.
+    With a shared secret, a party and the coordinator together can unmask every other party's message.
+
+    Raises:
+        InvalidInput: it is only a part.
     """
-    for name, part in _parts(plan.composed):
+    for name, part in _components(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
             raise InvalidInput(
                 f"masks are shared and '{name}' draws noise in shares: a party and the coordinator together would "
@@ -252,11 +264,11 @@ def _check_shares(plan: PreparedRun, masks: Masks) -> None:
             )
 
 
-def _parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
-    """The components in the slots, and recursively in their slots, by path."""
+def _components(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
+    """Yield the components in the slots, and recursively in their slots, by path."""
     for name, part in composed.inner.items():
         yield f"{path}{name}", part
-        yield from _parts(part, f"{path}{name}.")
+        yield from _components(part, f"{path}{name}.")
 
 
 def _members(parties: Any) -> tuple[Member, ...]:
@@ -279,7 +291,7 @@ def _key(text: Any) -> bytes:
 
 
 def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A table of paths to values; nested tables become paths with dots."""
+    """Return a table of paths to values; nested tables become paths with dots."""
     table = facts[name]
     if not isinstance(table, Mapping):
         raise InvalidInput(f"[{name}] of the plan must be a table")

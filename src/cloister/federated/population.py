@@ -1,5 +1,7 @@
-"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run
-calls ``join`` once its rows are checked and paid for."""
+"""A party's population: its own rows, pooled with the other parties' through the coordinator.
+
+To the session it looks like any other; a run calls ``join`` once its rows are checked and paid for.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,24 @@ from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import RingVector
+from cloister.core.fingerprints import fingerprinter
 from cloister.core.lattice import CAP
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import marking
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
-from cloister.federated.protocol.messages import Reason, Rejected
+from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected, refused
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.vectors import (
     PoolRounds,
     Shape,
-    outline,
+    agreed_numbers,
+    agreed_shape,
+    agreed_words,
     party_words,
     released,
-    settled_numbers,
-    settled_outline,
-    settled_words,
+    round_shape,
 )
 from cloister.rows.selection import Selection
 
@@ -33,24 +35,24 @@ MAX_ATTEMPTS = 1000
 
 
 class Exchange(Protocol):
-    """Carries a message (bytes) to the coordinator and its reply back."""
+    """Line to the coordinator."""
 
     def exchange(self, data: bytes) -> bytes: ...
 
 
 @final
 class Joined:
-    """A population of trust Aggregated: this party's rows here, the others' elsewhere.
+    """Population of trust Aggregated: this party's rows here, the others' elsewhere.
 
     Args:
         rows: this party's own.
         party: its state machine.
         line: to the coordinator.
         script: all rounds of the session; its numbers are those of the coordinator's log.
-        told: called with the progress in words: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
+        on_progress: called with the progress in words: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
 
     Attributes:
-        greeted: whether the coordinator may have heard of this party in this process.
+        hello_sent: whether the coordinator may have heard of this party in this process.
     """
 
     trust = Aggregated
@@ -62,92 +64,96 @@ class Joined:
         party: Party,
         line: Exchange,
         script: PoolRounds,
-        told: Callable[[str], None] = lambda words: None,
+        on_progress: Callable[[str], None] = lambda words: None,
     ) -> None:
-        self._rows, self._party, self._line, self._script, self._told = rows, party, line, script, told
+        self._rows, self._party, self._line, self._script, self._on_progress = rows, party, line, script, on_progress
         self.columns, self.dimension = rows.columns, rows.dimension
         self.selection: Selection | None = getattr(rows, "selection", None)
-        self.greeted = False
+        self.hello_sent = False
 
     @property
     def opened(self) -> bool:
-        """Whether all have joined, by what this party and its journal know: from then on a round may be open."""
+        """Whether all have joined, as far as this party and its journal know: from then on a round may be open."""
         return self._party.opened
 
     @property
     def payer(self) -> tuple[str, str] | None:
-        """The data set and the run in this party's own ledger that pay for the session, by its journal."""
+        """Data set and run in this party's own ledger that pay for the session, by its journal."""
         return self._party.payer
 
     def paid_by(self, dataset: str, run: str) -> None:
-        """Write down in the journal who pays."""
+        """Journal which run pays."""
         self._party.paid_by(dataset, run)
 
     def check(self, most_rows: int = CAP) -> None:
-        """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone
-        and is outside the guarantee (law 7): others see only that somebody has not joined. No single row decides
-        anything later: ``party_words`` checks the same cap again, only as a last defence.
+        """Validate this party's rows, before anybody hears of it.
 
-        Raises: InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
+        Only this party learns whether they passed, which is outside the guarantee (law 7): others see only that
+        somebody has not joined.
+
+        Raises:
+            InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
         """
+        # ``party_words`` checks the cap again, but only as a last defence: no single row decides anything later.
         self._rows.check(most_rows)
 
     def join(self) -> None:
-        """Say hello and wait until all have: after the party's own ledger has reserved the run, and before anything
-        that depends on a row is sent. A party whose journal holds the opening has joined already, and replays the
-        rounds that it knows without anybody.
+        """Say hello and wait until all have, after the party's own ledger has reserved the run.
 
-        Raises: Rejected: the coordinator or another party agreed to something else, or somebody is missing or cannot
-        begin.
+        Nothing that depends on a row is sent before. A party whose journal holds the opening has joined already, and
+        replays the rounds that it knows without anybody.
+
+        Raises:
+            Rejected: the coordinator or another party agreed to something else, or somebody is missing or cannot begin.
         """
         if self._party.opened:
-            self._told("joined before: going on from the journal")
+            self._on_progress("joined before: going on from the journal")
             return
-        self._told("joining")
-        self.greeted = True
-        self._party.noted(self._line.exchange(self._party.check()))
+        self._on_progress("joining")
+        self.hello_sent = True
+        self._party.take_noted(self._line.exchange(self._party.check()))
         self._party.open(self._line.exchange(self._party.hello()))
-        self._told("joined: all parties are here")
+        self._on_progress("joined: all parties are here")
 
-    def marks(self, key: bytes) -> Mapping[str, bytes]:
-        """Marks by which a resumed run recognises this party's rows (``core.record``)."""
-        return marking(self._rows)(key)
+    def fingerprints(self, key: bytes) -> Mapping[str, bytes]:
+        """Return fingerprints by which a resumed run recognises this party's rows (``core.fingerprints``)."""
+        return fingerprinter(self._rows)(key)
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
-        shape, number = outline(round, self._party.agreement.parties), self._script.asked_at(round.index)
-        return released(self._pooled(number, round.digest(), shape, partial(self._own, round, rng)))
+        shape, number = round_shape(round, self._party.agreement.parties), self._script.round_at(round.index)
+        return released(self._pool_round(number, round.digest(), shape, partial(self._own_words, round, rng)))
 
-    def settle(self, after: int, number: int, found: Ints) -> Ints:
-        """The vectors that all parties go on from: the first one's, in a round of its own (``protocol.vectors``)."""
-        at, shape = self._script.settled_at(after, number), settled_outline(found.size)
-        words = partial(settled_words, found, self._party.me)
-        return settled_numbers(self._pooled(at, digest(("settled", after, number)), shape, words), found)
+    def agree(self, after: int, number: int, values: Ints) -> Ints:
+        """Return the first party's values, from which all parties go on (an agreed round of ``protocol.vectors``)."""
+        at, shape = self._script.agreed_at(after, number), agreed_shape(values.size)
+        words = partial(agreed_words, values, self._party.me)
+        return agreed_numbers(self._pool_round(at, digest(("settled", after, number)), shape, words), values)
 
-    def _own(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Ids, ...]:
-        """This party's words with its share of the noise: made once per round, for all of its attempts."""
+    def _own_words(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Ids, ...]:
+        """Return this party's words with its share of the noise: drawn once per round, for all of its attempts."""
         agreement, me = self._party.agreement, self._party.me
         return party_words(round, self._rows.gather(round, rng), me, agreement.parties, rng)
 
-    def _pooled(self, number: int, name: str, shape: Shape, own: Callable[[], tuple[Ids, ...]]) -> tuple[Ids, ...]:
-        """The unmasked sum of all parties' words in a round of the session. Args: name (its digest)."""
-        if (known := self._party.known(number, shape)) is not None:
-            return known
-        self._told(f"round {number + 1}")
+    def _pool_round(
+        self, number: int, name: str, shape: Shape, make_vectors: Callable[[], tuple[Ids, ...]]
+    ) -> tuple[Ids, ...]:
+        """Return the unmasked sum of all parties' words in a round of the session, whose digest is ``name``."""
+        if (answered := self._party.answered(number, shape)) is not None:
+            return answered
+        self._on_progress(f"round {number + 1}")
         for _ in range(MAX_ATTEMPTS):
-            message = self._party.vector(number, name, shape, own)
+            message = self._party.vector(number, name, shape, make_vectors)
             try:
-                return self._party.answer(self._sent(message, number), number, shape)
+                return self._party.answer(self._exchange(message, number), number, shape)
             except Rejected as error:
                 if error.reason not in (Reason.ABORTED, Reason.OTHER_ATTEMPT):
                     raise
                 self._party.aborted(number, error.attempt)
-                self._told(f"attempt {error.attempt + 1} of round {number + 1}: another party was missing")
+                self._on_progress(f"attempt {error.attempt + 1} of round {number + 1}: another party was missing")
         raise Rejected(Reason.TIMEOUT, f"round {number + 1} was given up {MAX_ATTEMPTS} times")
 
-    def _sent(self, message: bytes, round: int) -> bytes:
-        """The reply; if the coordinator already has this vector (sent before a cut-off), the round's outcome."""
-        from cloister.federated.protocol.messages import HEAD, Kind, Message, refused
-
+    def _exchange(self, message: bytes, round: int) -> bytes:
+        """Return the reply; if the coordinator already has this vector (sent before a cut-off), the round's outcome."""
         reply = self._line.exchange(message)
         if len(reply) >= HEAD.size and reply[5] == Kind.REFUSAL:
             _, _, _, _, name, _, attempt, *_ = HEAD.unpack_from(reply)

@@ -17,9 +17,9 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Ints
 from cloister.lab.tables import NamedTable, refuse_huge
+from cloister.rows.categories import BOOLEAN
 from cloister.rows.selection import table_columns
-from cloister.run.describing import BOOLEAN
-from cloister.run.descriptions import FALSE, OTHER, descriptions_of
+from cloister.run.layers.histograms import FALSE, OTHER, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.figures import model_of, squares_to
 

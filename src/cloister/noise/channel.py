@@ -1,12 +1,12 @@
-"""Exact totals per bucket under additive integer noise: what dense and sparse channels share, and the dense one.
+"""Channels of exact totals per bucket under additive integer noise: the common base, and the dense one.
 
 Totals are multiplied by a public power of two (``shift``) before the noise and divided by it after, so that Gaussian
 noise is wide enough in integers for the discrete law to stand in for the real one (see
 ``cloister.accounting.composition``).
 
-Of spaces small enough to list, totals are integer tensors: a number per bucket. Reports are exact int64 totals, one
-level after the other; of a nested space only the deepest level, whose neighbours add up to the other levels after the
-merge. The noise is drawn for the whole table at once, on every level.
+In the dense channel, totals are integer tensors: a number per bucket. Reports are exact int64 totals, one level after
+the other; of a nested space only the deepest level, whose neighbours add up to the other levels after the merge. The
+noise is drawn for the whole table at once, on every level.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.noise.laws import Noise, Sensitivity
+from cloister.noise.distributions import Noise, Sensitivity
 
 
 @final
 @attrs.frozen
 class Threshold:
-    """Bound that an occupied bucket's noised count must exceed to be released. Args: above (rows), delta (its cost)."""
+    """Bound ``above``, in rows, that an occupied bucket's noised count must exceed; it costs ``delta``."""
 
     above: int
     delta: float
@@ -39,13 +39,13 @@ class Threshold:
 
 @attrs.frozen
 class AdditiveChannel:
-    """An opened question answered by totals under noise.
+    """Opened question answered by totals under noise.
 
     Args:
         mechanism, budget: declared to the accountant.
         space: the buckets.
-        bound: of the vectors; None for counts.
-        law: of the noise, in shifted integers; None for no noise (not private).
+        bound: norm bound of the vectors; None for counts.
+        law: law of the noise, in shifted integers; None for no noise (not private).
         shift: bits that totals are scaled up by before the noise.
         unit: value of one lattice step in the caller's units (1 for counts).
         threshold: empty buckets, and values that do not exceed it, are released as 0; None for no threshold.
@@ -78,8 +78,8 @@ class AdditiveChannel:
         return self.bound.dimension if self.bound else 1
 
     @property
-    def one(self) -> tuple[int, ...]:
-        """The shape of one bucket's value: a count, or a vector."""
+    def value_shape(self) -> tuple[int, ...]:
+        """Shape of one bucket's value: a count, or a vector."""
         return (self.bound.dimension,) if self.bound else ()
 
     @property
@@ -101,7 +101,7 @@ class AdditiveChannel:
         return 0.0 if self.law is None else self.law.deviation * self.unit * 2.0**-self.shift
 
     def noised(self, totals: Ints, rng: NoiseRng) -> Floats:
-        """Exact totals, of any shape, each number with noise of its own, in the caller's units."""
+        """Return exact totals, of any shape, each number with noise of its own, in the caller's units."""
         shifted = totals << np.int64(self.shift)
         if self.law is not None:
             shifted = shifted + self.law.draw(totals.size, rng).reshape(totals.shape)
@@ -110,20 +110,20 @@ class AdditiveChannel:
         return self.in_units(shifted)
 
     def in_units(self, noised: Ints) -> Floats:
-        """Noised integers, post-processed, in the caller's units."""
+        """Return noised integers, post-processed, in the caller's units."""
         released = noised if self.law is None else self.law.post_processed(noised)
         values: Floats = released.astype(np.float64) * (self.unit * 2.0**-self.shift)
         return values
 
 
 MAX_NUMBERS = 2**26
-"""Most numbers in one table: larger spaces need a channel that draws noise lazily (``sparse``)."""
+"""Limit on the numbers in one table: larger spaces need a channel that draws noise lazily (``sparse``)."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Totals:
-    """Merged reports: exact int64 totals, flat."""
+    """Report or merged reports: exact int64 totals, flat."""
 
     vector: Ints = attrs.field(repr=False)
 
@@ -131,25 +131,28 @@ class Totals:
         return Totals(self.vector + other.vector)
 
 
-class HeldTable:
-    """A table that stays in its process: it cannot be pickled."""
+class UnpicklableTable:
+    """Table that stays in its process: it cannot be pickled."""
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")
+        raise TypeError("tables cannot be pickled: keep the values that at() returned")
 
     def occupied(self, level: int = 0) -> Ints:
-        """Buckets (m,) of one level that are released as more than 0, ascending. Raises: Refused: that would tell more
-        than the released values, or they are not listed."""
-        raise Refused("buckets are listed of many, on flat levels, by counts above a threshold alone")
+        """Return the buckets (m,) of one level that are released as more than 0, ascending.
+
+        Raises:
+            Refused: the list would reveal more than the released values, or is not kept.
+        """
+        raise Refused("occupied buckets can be listed only for counts with a threshold, on flat levels of many buckets")
 
 
 @final
-class LookupTable(HeldTable):
-    """Answers that are looked up without a draw, with the same noise in every bucket of a level.
+class LookupTable(UnpicklableTable):
+    """Answers that are looked up without a draw, with equal noise deviation in all buckets of a level.
 
     Args:
-        look: ids (m,) of a level to values (m,) or (m, dimension), in the caller's units.
-        errors: of each level, the standard deviation of the noise in a value.
+        look: takes ids (m,) and a level; returns values (m,) or (m, dimension) in the caller's units.
+        errors: standard deviation of the noise in a value, by level.
     """
 
     def __init__(self, look: Callable[[Ints, int], AnyArray], errors: Sequence[float]) -> None:
@@ -162,8 +165,8 @@ class LookupTable(HeldTable):
         return np.full(len(ids), self._errors[level])
 
 
-def listed(values: Floats, space: Space, deviation: float) -> LookupTable:
-    """A table of values of all levels' buckets, one level after the other, with one deviation."""
+def lookup_table(values: Floats, space: Space, deviation: float) -> LookupTable:
+    """Return a table of values of all levels' buckets, one level after the other, with one deviation."""
     starts = np.cumsum([0, *space.sizes])
     return LookupTable(lambda ids, level: values[starts[level] + ids], (deviation,) * space.levels)
 
@@ -201,17 +204,17 @@ class TensorChannel(AdditiveChannel):
         return report
 
     def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> Totals:
-        found = list[Ints]()
+        vectors = list[Ints]()
         for (ids, values), size in zip(levels, self.counted, strict=True):
             if len(ids) and not (ids.min() >= 0 and ids.max() < size):
-                raise Refused(f"totals for '{self.mechanism}' are of buckets that there are not")
-            level = np.zeros((size, *self.one), np.int64)
+                raise Refused(f"totals for '{self.mechanism}' name buckets that do not exist")
+            level = np.zeros((size, *self.value_shape), np.int64)
             level[ids] = values
-            found.append(level.ravel())
-        return self.absorb(Totals(np.concatenate(found)))
+            vectors.append(level.ravel())
+        return self.absorb(Totals(np.concatenate(vectors)))
 
     def refuse_other(self, vector: AnyArray, kind: type[np.generic], size: int) -> None:
-        """Raises: Refused unless a report has this many numbers of this kind."""
+        """Refuse a report, by Refused, unless it has this many numbers of this kind."""
         if vector.dtype != kind or vector.shape != (size,):
             raise Refused(
                 f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}, not {(size,)} and "
@@ -219,54 +222,53 @@ class TensorChannel(AdditiveChannel):
             )
 
     def decode(self, summary: Totals, rng: NoiseRng) -> LookupTable:
-        return listed(self.noised(self.every(summary), rng), self.space, self.deviation)
+        return lookup_table(self.noised(self.all_levels(summary), rng), self.space, self.deviation)
 
-    def every(self, totals: Totals) -> Ints:
-        """Totals of all levels, one per released number: (buckets,) or (buckets, dimension)."""
-        found = totals.vector.reshape(-1, *self.one)
-        return _expanded(found, self.space.levels) if self.space.nested else found
+    def all_levels(self, totals: Totals) -> Ints:
+        """Return the totals of all levels, one per released number: (buckets,) or (buckets, dimension)."""
+        sums = totals.vector.reshape(-1, *self.value_shape)
+        return _expanded(sums, self.space.levels) if self.space.nested else sums
 
     def scaled(self, totals: Totals) -> Ints:
-        """Totals of all levels, flat, shifted to the integers that noise is drawn in."""
-        return self.every(totals).ravel() << np.int64(self.shift)
+        """Return the totals of all levels, flat, shifted to the integers that noise is drawn in."""
+        return self.all_levels(totals).ravel() << np.int64(self.shift)
 
     def table(self, noised: Ints) -> LookupTable:
-        """A table of noised integers, given flat, in the caller's units."""
-        return listed(self.in_units(noised).reshape(-1, *self.one), self.space, self.deviation)
+        """Return a table of flat noised integers, in the caller's units."""
+        return lookup_table(self.in_units(noised).reshape(-1, *self.value_shape), self.space, self.deviation)
 
 
 def _counted(ids: Ints, size: int) -> Ints:
-    """How many of the ids (n,) equal each of 0 .. size - 1; ids of -1 are left out."""
+    """Count the ids (n,) equal to each of 0 .. size - 1; ids of -1 are left out."""
     if len(ids) and ids.min() >= 0:
         return np.bincount(ids, minlength=size).astype(np.int64, copy=False)
     return np.bincount(ids + 1, minlength=size + 1)[1:].astype(np.int64, copy=False)
 
 
 def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
-    """Exact sums (size, d) of the values (n, d) per id; ids of -1 are left out."""
+    """Return exact sums (size, d) of the values (n, d) per id; ids of -1 are left out."""
     from scipy.sparse import csc_matrix
 
     if size == 1 and not ids.any():  # all in the one bucket
         return np.asarray(values.sum(axis=0, keepdims=True), np.int64)
-    ones, starts = _each(len(ids))
+    ones, starts = _one_per_column(len(ids))
     which: Any = csc_matrix((ones, (ids + 1).astype(np.int32), starts), shape=(size + 1, len(ids)))
     total: Ints = which @ values
     return total[1:]
 
 
 @lru_cache(maxsize=4)
-def _each(n: int) -> tuple[Ints, AnyArray]:
-    """One in each of n columns: numbers, and where columns start. 32-bit positions are taken as they are; others are
-    looked through first."""
-    return np.ones(n, np.int64), np.arange(n + 1, dtype=np.int32)
+def _one_per_column(n: int) -> tuple[Ints, AnyArray]:
+    """Return the entries and the column starts of a sparse matrix with a 1 in each of n columns."""
+    return np.ones(n, np.int64), np.arange(n + 1, dtype=np.int32)  # SciPy scans positions unless they have 32 bits
 
 
 def _expanded(deepest: Ints, levels: int) -> Ints:
-    """All levels of a nested table, coarse ones first, from totals (size, ...) of the deepest: parents are pairs."""
-    found = [deepest]
-    while len(found) < levels:
-        last = found[-1]
+    """Return all levels of a nested table, coarse ones first, from totals (size, ...) of the deepest."""
+    tables = [deepest]
+    while len(tables) < levels:
+        last = tables[-1]
         if len(last) % 2:
             last = np.concatenate([last, np.zeros_like(last[:1])])
-        found.append(last[0::2] + last[1::2])
-    return np.concatenate(found[::-1])
+        tables.append(last[0::2] + last[1::2])
+    return np.concatenate(tables[::-1])

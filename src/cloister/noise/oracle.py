@@ -1,4 +1,4 @@
-"""Base classes of additive-noise oracles: write the noise and its scale, and get counts and vector sums.
+"""Base classes of additive-noise oracles: define the noise and its scale, and get counts and vector sums.
 
     @component
     class MyNoise(AdditiveNoise):
@@ -14,127 +14,28 @@
 
 It fills both roles, each by a Spec of its own. An oracle of counts alone derives from ``AdditiveCounts``. Totals are
 exact in any space: tensors in small ones, lists of occupied buckets in those of up to 2^62 buckets per level.
-
-Integer tensors whose noise is not drawn by ``decode``: channels of Aggregated oracles on enumerable buckets.
-
-Totals, clipping, scaling and the table are those of the Central oracles (``channel``): the same code gives the same
-numbers, so that parties who pool their rows release what a curator of all rows would have.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias
 
-import attrs
-import numpy as np
-
-from cloister.core.aggregated import WORD, RingVector, to_integers, to_words
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
-from cloister.core.budget import Budget, Event, Measure
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.buckets import QuestionContext, Space
+from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import CAP, Bound
-from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option
-from cloister.core.reproducible_math import above
-from cloister.core.types import Ids, Ints
-from cloister.noise.channel import LookupTable, TensorChannel
-from cloister.noise.laws import Noise, Sensitivity
+from cloister.noise.channel import TensorChannel
+from cloister.noise.distributions import Noise, Sensitivity
+from cloister.noise.ring import RingChannel
 from cloister.noise.sparse import SparseChannel, additive_channel
 
 
 def most_rows_option() -> Any:
-    """The option ``most_rows`` of an oracle under Aggregated trust."""
+    """Return the option ``most_rows`` of an oracle under Aggregated trust."""
     return option(
-        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
+        default=CAP, low=1, high=CAP, unit="rows", help="hard cap on a party's rows; a lower one shortens messages"
     )
-
-
-@final
-@attrs.frozen
-class RingChannel:
-    """Both halves of a question on enumerable buckets, pooled by parties.
-
-    The ring cannot wrap: with M parties of at most n rows each, vectors of norm at most B (1 for counts) and totals
-    scaled up by 2^shift, every number is at most M n 2^shift B plus the noise; ``bits`` is the least multiple of 8 for
-    which that is below 2^(bits - 1) with a noise of 64 standard deviations (less probable than e^-1000, for either
-    law).
-
-    Args:
-        tensor: buckets, bound, noise law and scale.
-        parties: M, at most; exactly, if they draw shares.
-        most_rows: n, a hard cap that every party checks before it sends.
-        ratio: of the noise that the guarantee counts on (see ``core.budget.Event``).
-    """
-
-    tensor: TensorChannel
-    parties: int
-    most_rows: int
-    ratio: float = 0.0
-
-    def __attrs_post_init__(self) -> None:
-        if self.largest >= 2.0 ** (WORD - 1):
-            raise InvalidInput(
-                f"'{self.tensor.mechanism}' could overflow {WORD} bits with {self.parties} parties of {self.most_rows} "
-                "rows: lower the options parties or most_rows, or give this question another share of the budget"
-            )
-
-    @property
-    def largest(self) -> float:
-        """Upper bound on every number, before and after the noise."""
-        t = self.tensor
-        rows = float(self.parties) * self.most_rows * (t.bound.l2 if t.bound else 1) * 2.0**t.shift
-        return (rows + 64 * (t.law.deviation if t.law else 0.0)) * (1 + 2.0**-40)
-
-    @property
-    def bits(self) -> int:
-        """Bits of the ring."""
-        return 8 * -(-(above(self.largest * (1 + 2.0**-30)) + 1) // 8)
-
-    @property
-    def size(self) -> int:
-        return sum(self.tensor.space.sizes) * self.tensor.width
-
-    @property
-    def shares(self) -> int:
-        return self.tensor.law.drawers if self.tensor.law else 1
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        return tuple(attrs.evolve(event, ratio=self.ratio) for event in self.tensor.events)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of each released number, in its own unit."""
-        return self.tensor.deviation
-
-    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> RingVector:
-        report = self.tensor.encode(items, users, rng)
-        rows = len(items.buckets if isinstance(items, BucketedVectors) else items)
-        return RingVector(to_words(self.tensor.scaled(report)), rows)
-
-    def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> RingVector:
-        return self.absorb(RingVector(to_words(self.tensor.scaled(self.tensor.totalled(levels, rows))), rows))
-
-    def absorb(self, report: RingVector) -> RingVector:
-        self.tensor.refuse_other(report.vector, np.uint64, self.size)
-        return report
-
-    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
-        """Words to add: the whole noise, or one party's share of it. Raises: Refused if there is no such share."""
-        if of != self.shares or not 0 <= share < of or self.tensor.law is None:
-            raise Refused(f"noise share {share} of {of} was asked for, but this question's noise has {self.shares}")
-        return to_words(self.tensor.law.draw(self.size, rng))
-
-    def decode(self, summary: RingVector, rng: NoiseRng) -> LookupTable:
-        """Draws nothing. Raises: Refused if the sum does not contain its noise yet."""
-        if not summary.noised:
-            raise Refused(
-                f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked "
-                "through parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
-            )
-        return self.tensor.table(to_integers(self.absorb(summary).vector, self.bits))
 
 
 AnyChannel: TypeAlias = TensorChannel | SparseChannel | RingChannel
@@ -142,9 +43,10 @@ AnyChannel: TypeAlias = TensorChannel | SparseChannel | RingChannel
 
 @component
 class AdditiveCounts(ABC):
-    """A ``FrequencyOracle`` of exact counts under noise.
+    """``FrequencyOracle`` of exact counts under noise.
 
-    Class attributes: ``trust`` and ``measure`` as for every oracle; mechanism (registry name).
+    Attributes:
+        mechanism: registry name.
     """
 
     mechanism: ClassVar[str]
@@ -156,12 +58,16 @@ class AdditiveCounts(ABC):
 
     @abstractmethod
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
-        """The law worth this budget (None: no noise, NOT private), in integers scaled up by this many bits: 0, unless
-        the law has to be wide (``wide_gaussian``). Raises: InvalidInput for a budget in another measure, or if there is
-        no such noise."""
+        """Return the law that this budget buys (None: no noise, NOT private), and the shift in bits.
+
+        The law is in integers scaled up by 2^shift: 0, unless it has to be wide (``wide_gaussian``).
+
+        Raises:
+            InvalidInput: the budget has another measure, or buys no such noise.
+        """
 
     def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> AnyChannel:
-        """The opened question. Args: bound, of the vectors, None for counts; unit, of their lattice, 1 for counts."""
+        """Return the opened question, for vectors within ``bound`` on a lattice of this unit, or counts (None, 1)."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
 
@@ -175,7 +81,7 @@ class AdditiveCounts(ABC):
         most_rows: int,
         ratio: float = 0.0,
     ) -> RingChannel:
-        """The opened question for rows that parties pool: ``channel`` under Aggregated trust."""
+        """Return the opened question for rows that parties pool: ``channel`` under Aggregated trust."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
         return RingChannel(tensor, parties, most_rows, ratio)
@@ -189,8 +95,7 @@ class AdditiveCounts(ABC):
 
 @component
 class AdditiveNoise(AdditiveCounts):
-    """A ``FrequencyOracle`` that is a ``VectorSumOracle`` too: sums of vectors under the same noise, where there is a
-    bound."""
+    """``FrequencyOracle`` and ``VectorSumOracle``: with a bound, sums of vectors under the same noise."""
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> AnyChannel:
         return self.channel(space, bound, budget, context.unit if bound else 1.0)

@@ -32,6 +32,9 @@ from cloister.core.types import Floats
 UNLISTED, MISSING = -1.0, math.nan
 """Codes of a cell whose value is not listed, and of a missing cell; others have the position of their value."""
 
+BOOLEAN = "true"
+"""The one value that a column of booleans lists: others are false."""
+
 WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0*")
 """Text of a whole number that was written as a float."""
 

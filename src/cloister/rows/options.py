@@ -42,7 +42,7 @@ class RowOption:
         written: how several values are written: 'list', separated by commas, or 'table', as repeated name=value; None:
             there is one value.
         decides_rows: whether it decides what a row is made of a table's cells, so that a run that resumes compares it
-            (``rows.reading.marks_of_reading``).
+            (``rows.reading.reading_fingerprints``).
     """
 
     help: str

@@ -17,10 +17,10 @@ import numpy as np
 from cloister.core.domains import Lattice
 from cloister.core.encoding import finite, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.fingerprints import option_fingerprints
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.options import Missing, Reading, as_missing
 from cloister.rows.selection import Selection
@@ -187,8 +187,8 @@ class TableRows(ABC):
         """Read at most so many rows of each user from now on (``rows.users``)."""
 
     @abstractmethod
-    def marks(self, key: bytes) -> dict[str, bytes]:
-        """Return the fingerprints by which a resumed run recognises these rows (``core.record``)."""
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
+        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``)."""
 
     def users_of_rows(self) -> Ints | None:
         """Return the number (n,) of each usable row's user, for their holder. NOT private.
@@ -237,12 +237,12 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
     return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
 
 
-def marks_of_reading(chosen: Selection, reading: Reading) -> dict[str, bytes]:
-    """Return fingerprints (``core.record``) of all that decides what a row is made of a table's cells, by option."""
+def reading_fingerprints(chosen: Selection, reading: Reading) -> dict[str, bytes]:
+    """Return fingerprints (``core.fingerprints``) of what decides how a table's cells become rows, by option."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories
     ]
-    return marks_of_options(
+    return option_fingerprints(
         {
             "--columns (columns=)": chosen.used,
             "--category (categories=)": [value for category in categories for value in category],

@@ -14,12 +14,12 @@ from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
 from cloister.core.capabilities import Joining
 from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.fingerprints import fingerprinter
 from cloister.core.population import Population
 from cloister.core.randomness import PublicRng
-from cloister.core.record import marking
 from cloister.core.trust import TRUSTS
 from cloister.rows.selection import Selection
-from cloister.run.framing import unframed
+from cloister.run.layers.levels import method_of
 from cloister.run.request import PreparedRun, Request, prepare
 
 
@@ -83,8 +83,8 @@ class Account:
         """Raises: InvalidInput: no ledger adds up what such a plan promises."""
         if not plan.composed.private:
             raise InvalidInput(
-                f"'{unframed(plan.composed).spec.name}' as composed is NOT private, and cannot be charged to a ledger: "
-                f"leave out --ledger and --dataset (ledger=, dataset=)"
+                f"'{method_of(plan.composed).spec.name}' as composed is NOT private, and cannot be charged to a "
+                f"ledger: leave out --ledger and --dataset (ledger=, dataset=)"
             )
         trust = plan.composed.trust or "Central"
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -114,14 +114,14 @@ class Account:
 
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """The run with its whole budget reserved: a new one, or the one to resume."""
-        ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
+        ledger, rows, name = Ledger.open(self.ledger), fingerprinter(population), plan.digest()
         run = self.resume or new_run()
         if isinstance(population, Joining) and population.payer != (self.dataset, run):
             population.paid_by(self.dataset, run)
         if self.resume is None:
             p = plan.problem
             k = str(p.k) if p.fewest is None else f"{p.fewest}..{p.k}"
-            method = unframed(plan.composed).spec.name
+            method = method_of(plan.composed).spec.name
             if plan.rows is None and plan.choice is not None:  # picked once they are counted
                 method = plan.choice.method
             about = About(self.note, method, k, plan.columns)

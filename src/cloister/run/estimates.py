@@ -14,6 +14,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.decimals import magnitude, resolved
 from cloister.core.domains import Ball, Box
 from cloister.core.types import Floats
 
@@ -77,23 +78,6 @@ class Estimate:
         return 1 - math.floor(math.log10(self.error or 1.0))
 
 
-def resolved(value: float, width: float, digits: int = 4, least: int | None = None) -> str:
-    """A value as text, with so many digits of the width that matters: of a spread, a range, or a difference.
-
-    Args: value, width (positive, or the value alone matters), digits, least (digits of the value; None: as many).
-    """
-    if not math.isfinite(value) or not value:
-        return f"{value:g}"
-    more = 1 + _magnitude(value) - _magnitude(width) if math.isfinite(width) and width > 0 else 0
-    many = max(digits if least is None else least, digits - 1 + more)
-    return f"{float(f'{value:.{min(many, 17)}g}'):,.{max(10, min(many, 17))}g}"
-
-
-def _magnitude(value: float) -> int:
-    """Place of its first digit: 0 from 1 to 10."""
-    return math.floor(math.log10(abs(value)))
-
-
 def told_apart(values: Sequence[float]) -> list[str]:
     """Values as texts, with as many digits as tell them apart."""
     return [resolved(value, max(values) - min(values)) for value in values]
@@ -136,7 +120,7 @@ def share_errors(sizes: Floats, errors: Floats) -> Floats:
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
     """Centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's public bounds,
     or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
-    digits = [6 - _magnitude(width) for width in widths_of(centers, details, domain)]
+    digits = [6 - magnitude(width) for width in widths_of(centers, details, domain)]
     columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
     return np.array(columns, np.float64).T
 

@@ -11,16 +11,14 @@ from typing import Any
 
 import attrs
 
-from cloister.core.capabilities import at_most
+from cloister.core.capabilities import loss_upper_bound
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
-from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.rows.selection import Selection
-from cloister.run.describing import clustered
-from cloister.run.framing import recorded, unframed
+from cloister.run.layers.levels import Level, clustering, method_of, recorded
 from cloister.run.method_selection import PREDICTED, in_words
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.row_count import LIKELY, SHARE, after_count, counted, shares
@@ -41,7 +39,7 @@ class ScheduledQuestion:
         users: share of the users who are asked.
         error: standard error of one number of the answer: in rows for counts; for sums in the caller's units (of a
             k-median's unit vectors: in lattice units), or if framed in half widths of the frame, which are known later.
-        framed: the question is asked in a frame (``run.framing``).
+        framed: the question is asked in a frame (``run.layers.preprocessing``).
     """
 
     round: int
@@ -111,7 +109,7 @@ class Explanation:
             "method": self.method,
             "trust": self.plan.composed.trust,
             "error": self.error,
-            "at_most": None if self.error is None else at_most(self.error),
+            "at_most": None if self.error is None else loss_upper_bound(self.error),
             "warnings": self.warnings,
             "auto": None if choice is None else choice.as_dict(),
             "columns": list(self.plan.columns),
@@ -148,7 +146,7 @@ class Explanation:
         except CloisterError:
             return rows, "refused: too few for this budget", None
         found = attrs.evolve(self.plan, composed=composed, problem=problem, choice=choice)
-        return rows, unframed(composed).spec.name, found.error
+        return rows, method_of(composed).spec.name, found.error
 
     @property
     def _centers(self) -> str:
@@ -181,22 +179,25 @@ def explain(request: Request, columns: Sequence[str], chosen: Selection | None =
     if plan.rows is None:
         counted(session, shares(plan.budget)[0], plan.problem.k)
     method.cluster(plan.problem, session, seed.child("method"))
+    every = plan.levels
     asked = tuple(
-        _asked(plan, round.index + 1, part, question)
+        _asked(plan, every, round.index + 1, part, question)
         for round, questions in zip(session.rounds, session.asked, strict=True)
         for part, question in zip(round.parts, questions, strict=True)
     )
     return Explanation(plan, plan.error, asked)
 
 
-def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> ScheduledQuestion:
+def _asked(
+    plan: PreparedRun, every: Sequence[Level], number: int, part: OpenedQuestion, question: Question[Any, Any]
+) -> ScheduledQuestion:
     budget, events = plan.budget, part.channel.events
-    composed, problem = clustered(plan.composed, plan.problem)
+    level = clustering(every)
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
-    variance, domain = question.variance(problem.context(question.budget)), problem.domain
-    framed = bool(composed.spec.wraps) and isinstance(domain, Box) and part.vectors is not None
-    unit = cube(domain.dimension).unit / domain.unit if framed else 1.0
+    variance, domain = question.variance(level.problem.context(question.budget)), level.problem.domain
+    framed = level.wrapper is not None and isinstance(domain, Box) and part.vectors is not None
+    unit = every[0].problem.domain.unit / domain.unit if framed else 1.0
     return ScheduledQuestion(
         number,
         "counts" if part.vectors is None else "sums",

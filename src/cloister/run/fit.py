@@ -13,32 +13,26 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import of_user
-from cloister.core.capabilities import Joining
+from cloister.accounting.users import of_user
 from cloister.core.clustering import Clustering
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import Refused
 from cloister.core.population import Population
-from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import in_messages
 from cloister.rows.options import Reading
-from cloister.rows.selection import SelectsColumns
-from cloister.run import describing, words
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
-from cloister.run.framing import notes, recorded
+from cloister.run.layers.levels import notes, recorded
 from cloister.run.method_selection import notes_on_k
+from cloister.run.opening import OpenedRun, opened, planned_run
 from cloister.run.places import population_of
-from cloister.run.population import admit
-from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
+from cloister.run.request import PreparedRun, Request
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
-from cloister.run.starting import notes_on_start
-from cloister.run.statement import state
-from cloister.run.warnings import before
+from cloister.run.statement import PrivacyStatement, state
 
 V = TypeVar("V")
 
@@ -108,106 +102,84 @@ def fit(
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
     account = going_on(account, population)
-    table = population.selection if isinstance(population, SelectsColumns) else None
-    request = request if account is None else account.asked(request)
-    plan = prepare(request, population.columns, chosen_columns=table)
-    for what, there in (
-        ("a ledger", account is not None),
-        ("a session of parties", isinstance(population, Joining)),
-        ("an engine with workers", getattr(population, "apart", False)),
-    ):
-        if there:
-            refuse_unregistered(plan.composed, what)
-    plan = plan if account is None else account.begun(plan, request, table)
-    seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
-    asked, accountant = _checked_forecast(plan, seed)
-    trust = plan.composed.trust or "Central"
-    admission = admit(population, trust, plan.total)
-    past = None if account is None else account.finished(plan)
-    if past is None:
-        if account is not None:
-            account.check(plan)
-            if noise is not None and noise.seeded:
-                raise InvalidInput("a run with seeded noise protects nobody, and cannot be charged to a ledger")
-        for warning in before(plan):
-            if caution is not None:
-                caution(warning)
-        admission.check(asked)
-    run = past
-    if account is not None and past is None:
-        run = account.held(plan, seed, population)
-    if run is not None:
-        seed = PublicRng(run.seed)
-        asked, accountant = _checked_forecast(plan, seed)
+    plan = planned_run(request, population, account)
+    begun = opened(plan, request.seed, population, account, noise, caution)
+    run = begun.run
     if checked is not None:
         checked()
-    if past is None:
-        admission.join(run)
-        admission.keep(seed)
+    if not begun.finished:
+        begun.admission.join(run)
+        begun.admission.keep(begun.seed)
     if run is not None and reserved is not None:
         reserved(run.id)
-    session: Session[Any] = Session(
-        plan.problem,
-        seed,
-        population if past is None else None,
-        accountant=accountant,
-        noise=noise,
-        record=None if run is None else run.record,
-        journal=run if past is None else None,
-        settle=admission.settle,
-    )
+    session = begun.session(plan, noise)
     if started is not None:
-        started(plan, len(asked), session.rounds)
+        started(plan, len(begun.asked), session.rounds)
     count_share = SHARE if plan.rows is None else 0.0
     if plan.rows is None:
-        plan = _counted(plan, session, accountant, seed)
+        plan = _counted(plan, session, begun.accountant, begun.seed)
         if started is not None:
-            started(plan, accountant.rounds, session.rounds)
-    clustering = _clustered(plan, session, seed)
-    privacy = state(
+            started(plan, begun.accountant.rounds, session.rounds)
+    clustering = _clustered(plan, session, begun.seed)
+    privacy = _statement(plan, session, begun, count_share, clustering.details)
+    result = _result(plan, session, clustering, privacy, population, facts or {})
+    if keep is not None:
+        keep(result)
+    if run is not None and not begun.finished:
+        paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
+        run.finish(None if count_share else paid, _text(result))
+    return result
+
+
+def _statement(
+    plan: PreparedRun,
+    session: Session[Any],
+    begun: OpenedRun,
+    count_share: float,
+    details: Mapping[str, Any],
+) -> PrivacyStatement:
+    """Return the statement of a run that has asked all its questions. Args: details (of the clustering)."""
+    return state(
         session.rounds,
         plan.total.epsilon,
         plan.total.delta,
-        trust=trust,
+        trust=begun.admission.trust,
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
-        simulated=admission.simulated,
-        epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
+        simulated=begun.admission.simulated,
+        epsilon_without_shuffler=begun.accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
         rows_per_user=plan.total.rows_per_user,
         notes=(
             *([plan.choice.note] if plan.choice else []),
             *(doubts(plan.budget, plan.problem) if count_share else []),
-            *notes(plan.composed, plan.problem, clustering.details, plan.columns),
-            *notes_on_k(plan.problem, clustering.details),
-            *notes_on_start(plan.composed, clustering.details),
-            *filter(None, [describing.price(plan.composed, plan.problem, plan.columns, plan.table.recorded())]),
-            *words.notes(plan.composed, plan.problem, plan.table),
+            *notes(plan.levels, plan.names, details),
+            *notes_on_k(plan.problem, details),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),
     )
-    result = Result(
+
+
+def _result(
+    plan: PreparedRun,
+    session: Session[Any],
+    clustering: Clustering,
+    privacy: PrivacyStatement,
+    population: Population[Any],
+    facts: Mapping[str, Any],
+) -> Result:
+    chosen = {} if plan.choice is None else {"auto": plan.choice.as_dict()}
+    return Result(
         clustering.centers,
         clustering.weights,
         plan.clustered,
         recorded(plan.composed),
         plan.describe() | {"k": len(clustering.centers)} | _dropped(population),
         privacy,
-        {
-            **clustering.details,
-            **_ideal(session),
-            **({} if plan.choice is None else {"auto": plan.choice.as_dict()}),
-            **(facts or {}),
-        },
+        {**clustering.details, **_ideal(session), **chosen, **facts},
         __version__,
     )
-    if keep is not None:
-        keep(result)
-    if run is not None and past is None:
-        paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
-        run.finish(None if count_share else paid, _text(result))
-    return result
 
 
 def _dropped(population: Any) -> dict[str, Any]:
@@ -258,17 +230,3 @@ def _ideal(session: Session[Any]) -> dict[str, Any]:
     """Details of a result whose messages were not made, but drawn from their law (``MultiMessageChannel.pooled``)."""
     mixed = any(in_messages(part.channel) is not None for round in session.rounds for part in round.parts)
     return {"simulated": "ideal functionality"} if mixed else {}
-
-
-def _checked_forecast(plan: PreparedRun, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
-    """Forecast the rounds and check that the budget covers them. Where rows are still to be counted, the accountant has
-    the first stage only, and it is another one that a likely second stage is checked by."""
-    rounds, first = plan.forecast(seed), plan.first_stage(seed)
-    accountant, likely = Accountant(plan.total, plan.budget), Accountant(plan.total, plan.budget)
-    if not first:
-        accountant.forecast([round.events for round in rounds])
-        return rounds, accountant
-    for each in (accountant, likely):
-        each.forecast([round.events for round in first])
-    likely.forecast_second([round.events for round in rounds[len(first) :]], plan.problem.budget)
-    return rounds, accountant

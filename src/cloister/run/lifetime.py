@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from cloister.accounting.ledger.ledger import Ledger, checked
+from cloister.accounting.ledger.ledger import Ledger, checked_lifetime
 from cloister.accounting.ledger.privacy_filter import Cost, Lifetime
 from cloister.core.errors import BudgetExceeded, InvalidInput, UnknownName
 from cloister.run.account import Account
@@ -65,10 +65,10 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
             raise UnknownName("data set", account.dataset, known)
         found = known[account.dataset]
         lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
-        lives[0][0].refuse_other(unit, plan.budget)
+        lives[0][0].check_run(unit, plan.budget)
     else:
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)
-        lives = [(checked("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]
+        lives = [(checked_lifetime("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]
     return Lasting(every, cost, {life.composition: _held(life, spent, cost) for life, spent in lives})
 
 

@@ -1,7 +1,7 @@
 """Choices that a request leaves open, decided from public figures alone, before any row is read.
 
-* Which oracles: under a trust model that the caller names, those that ``core.registry.filling`` finds, the first that
-  can be paid with (epsilon, delta) and that open in a forecast of the whole run.
+* Which oracles: under a trust model that the caller names, those that ``core.registry.oracle_resolver`` finds, the
+  first that can be paid with (epsilon, delta) and that open in a forecast of the whole run.
 * Which method: of ``auto``'s candidates the one that predicts the least error, each under the budget that its own
   oracles get; then which law of noise, of those that it offers (``Spec.alternatives``). It then stands in the plan by
   its own name, so that a plan, a resumed run and every party mean the same method, whatever else is installed where
@@ -20,19 +20,21 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import PrivacyTarget, budget_of, problem_of
-from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part, tells_narrow_columns
+from cloister.accounting.budgeting import budget_of
+from cloister.core.capabilities import (
+    chooses_k,
+    loss_upper_bound,
+    predicted_loss,
+    relative_loss,
+    tells_narrow_columns,
+)
 from cloister.core.clustering import Problem
-from cloister.core.domains import Domain
-from cloister.core.errors import CloisterError, InvalidInput, theirs
-from cloister.core.randomness import ANY_KEY
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.registry.components import CandidateSlot, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
-from cloister.core.registry.making import by_name, unregistered
-from cloister.core.registry.oracle_resolver import OracleResolver
+from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
-from cloister.core.session import forecast
+from cloister.run.layers.layer import Scope
 
 HOW = "give a whole number, or a range such as 2..20"
 
@@ -112,7 +114,7 @@ HOPELESS = (
 )
 """A predicted error of ``NO_BETTER`` or more."""
 
-NO_BETTER = part_lost(1.0)
+NO_BETTER = relative_loss(1.0)
 
 PREDICTED = "Errors are predicted from public figures alone"
 
@@ -120,13 +122,14 @@ PREDICTED = "Errors are predicted from public figures alone"
 def in_words(part: float) -> str:
     """A predicted error, and what it hardly exceeds."""
     return (
-        f"predicted error {part:.2g} of a single centre's cost (at most {at_most(part):.2g} in nine data sets of ten)"
+        f"predicted error {part:.2g} of a single centre's cost (at most {loss_upper_bound(part):.2g} in nine data sets "
+        f"of ten)"
     )
 
 
 @attrs.frozen
 class Candidate:
-    """A method that could be picked. Args: method, error (``predicted_part``; None: it cannot run), why (not),
+    """A method that could be picked. Args: method, error (``predicted_loss``; None: it cannot run), why (not),
     components (in slots that nobody named, in place of its own: ``Spec.alternatives``)."""
 
     method: str
@@ -202,23 +205,16 @@ Planned: TypeAlias = tuple[Composed, Problem, MethodSelection | None]
 
 @attrs.frozen
 class MethodSelector:
-    """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
-    their rows; 0: not said), fewest (of a range of k; None: k is one number), laws (whether pure and Gaussian noise
-    are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``), left (the part of
-    the budget that the method has), shared (whether something beside the method asks questions, too), narrow (whether a
-    column is much narrower than others, as those of categories are)."""
+    """Choice of the method that a run takes.
 
-    total: PrivacyTarget
-    k: int
-    domain: Domain
-    rows: int
-    trust: str | None = None
-    parties: int = 0
+    Args: scope (figures of the method; candidates are judged with other laws of noise, too, if they are priced
+    jointly: ``Spec.alternatives``), fewest (of a range of k; None: k is one number), shared (whether something around a
+    method asks questions, too).
+    """
+
+    scope: Scope
     fewest: int | None = None
-    laws: bool = True
-    left: float = 1.0
     shared: Callable[[Composed], bool] = lambda method: False
-    narrow: bool = False
 
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
@@ -232,18 +228,18 @@ class MethodSelector:
         Raises: InvalidInput, WrongComposition: nothing fits.
         """
         if not any(isinstance(facts, CandidateSlot) for facts in slots_of(type(composed.value)).values()):
-            return *self.filled(composed, wires, values), None
-        Problem(self.k, self.domain, self.rows, budget_of(self.total, ()))  # refuses what no candidate can do, once
+            return *self.scope.filled(composed, wires, values), None
+        scope = attrs.evolve(self.scope, trust=self.scope.trust or "Central")
+        Problem(scope.k, scope.domain, scope.rows, budget_of(scope.total, ()))  # refuses what no candidate can do, once
         judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
         found = dict[str, tuple[Composed, Problem]]()
-        chooser = attrs.evolve(self, trust=self.trust or "Central")
         for name, part in composed.inner.items():
             try:
                 if self.fewest is not None and not chooses_k(part.value):
                     raise InvalidInput("it cannot choose k")
-                if self.narrow and not tells_narrow_columns(part.value):
+                if scope.narrow and not tells_narrow_columns(part.value):
                     raise InvalidInput("its cells are too wide for a category, or for another column that is narrow")
-                found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
+                found[name] = scope.filled(part, below(wires, name), below(values, name), lazily=True)
                 judged.append(Candidate(name, self.predicted(*found[name])))
             except CloisterError as error:
                 judged.append(Candidate(name, None, str(error)))
@@ -253,12 +249,12 @@ class MethodSelector:
             if candidate.error is None or (only or name).partition(" ")[0] != name:
                 continue
             try:
-                self.check(found[name][0])
+                scope.check(found[name][0])
             except CloisterError as error:
                 judged.remove(candidate)
                 judged.append(Candidate(name, None, str(error)))
                 continue
-            ways = chooser.ways(found[name][0], below(wires, name), below(values, name))
+            ways = self.ways(scope, found[name][0], below(wires, name), below(values, name))
             for other, way in sorted(ways, key=lambda each: each[0].error or 0.0):
                 if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
                     return *way, MethodSelection(composed.spec.name, other.name, (other, *judged))
@@ -266,61 +262,24 @@ class MethodSelector:
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
 
-    def beside(self, found: Composed, centers: str) -> Composed:
-        """The method that compares public centres with what another one finds, and goes on from the better. Raises:
-        InvalidInput: it has another objective."""
-        spec, trust = registry().starter(), self.trust or "Central"
-        if found.spec.objective != spec.objective:
-            raise InvalidInput(
-                f"'{found.spec.name}' is for {found.spec.objective}, and a start for {spec.objective}: leave it out"
-            )
-        names, values = by_name(found, "fresh.")
-        wires, values = {"fresh": found.spec.name, **names}, {spec.starts: centers, **values}
-        composed = OracleResolver(registry(), trust).filled("Method", spec.name, wires, values)
-        return attrs.evolve(self, trust=trust).filled(composed, wires, values)[0]
-
     def ways(
-        self, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]
+        self, scope: Scope, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]
     ) -> Iterator[tuple[Candidate, tuple[Composed, Problem]]]:
         """A method with its alternatives in slots that nobody named, those that can run. Only the method picked is
         judged with them: predictions for one method under two laws compare more surely than those of two methods. A run
         without delta has no choice of laws, nor one of other trust than a curator's; and a run in pure noise shares its
         budget with nothing: what a frame, a description or a comparison asks costs least in Gaussian noise."""
-        if not self.laws or self.trust != "Central" or not self.total.delta or unregistered(part):
+        if not scope.jointly or scope.trust != "Central" or not scope.total.delta or unregistered(part):
             return
         for other in part.spec.alternatives:
             if not wires.keys() & other.keys():
                 with suppress(CloisterError):
-                    way = self.filled(part, {**wires, **other}, values)
+                    way = scope.filled(part, {**wires, **other}, values)
                     if way[1].budget.measure == "pure" and self.shared(part):
                         continue
-                    self.check(way[0])
+                    scope.check(way[0])
                     yield Candidate(part.spec.name, self.predicted(*way), "", other), way
-
-    def filled(
-        self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False
-    ) -> tuple[Composed, Problem]:
-        """The method with its slots filled under the trust, and its problem. Args and errors: as ``chosen``; lazily: a
-        method that fits as it is is not forecast."""
-        if self.trust is not None:
-            filler = OracleResolver(registry(), self.trust, self.parties, pays=self.problem, runs=self.check)
-            if unregistered(composed):  # as it was put together: no name could compose it again
-                filler.check_trust(composed)
-            else:
-                composed = filler.filled("Method", composed.spec.name, wires, values, lazily=lazily)
-        return composed, self.problem(composed)
 
     @staticmethod
     def predicted(composed: Composed, problem: Problem) -> float:
-        return predicted_part(composed.value, problem, composed.spec.objective)
-
-    def problem(self, composed: Composed) -> Problem:
-        whole = problem_of(composed, self.total, self.k, self.domain, self.rows, self.laws)
-        return whole if self.left == 1 else whole.split(self.left)[0]
-
-    def check(self, composed: Composed) -> None:
-        """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""
-        problem = self.problem(composed)
-        with theirs(f"the method '{composed.spec.name}' as composed does not run"):
-            rounds = forecast(composed.value, problem, ANY_KEY)
-        Accountant(self.total, problem.budget).forecast([round.events for round in rounds])
+        return predicted_loss(composed.value, problem, composed.spec.objective)

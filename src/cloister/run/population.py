@@ -16,7 +16,7 @@ from cloister.core.lattice import CAP
 from cloister.core.population import Population
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
-from cloister.core.shuffling import refuse_few
+from cloister.core.shuffling import check_enough_people
 from cloister.core.trust import TRUSTS
 from cloister.core.types import Ints
 
@@ -89,9 +89,9 @@ class Admission:
         return self.trust in {"Local", "Shuffled"} or pooled
 
     @property
-    def settle(self) -> Callable[[int, int, Ints], Ints] | None:
-        """``Joining.settle`` of a population that needs others."""
-        return None if self.others is None else self.others.settle
+    def agree(self) -> Callable[[int, int, Ints], Ints] | None:
+        """``Joining.agree`` of a population that needs others."""
+        return None if self.others is None else self.others.agree
 
     def check(self, rounds: Sequence[Round[Any]]) -> None:
         """Make the validation pass: go or refuse, told to the data holder alone (law 7). Pooled rows have a hard cap on
@@ -101,7 +101,7 @@ class Admission:
         """
         self.population.check(most_rows(rounds) if pools(self.population) else CAP)
         for round in rounds:
-            refuse_few(round, self.population)
+            check_enough_people(round, self.population)
         if self.numbers is not None:
             self.numbers.number_by_name()
 

@@ -9,14 +9,13 @@ from typing import Any
 import attrs
 
 from cloister._version import __version__
-from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget
-from cloister.core.capabilities import PredictsError, predicted_part
+from cloister.core.capabilities import PredictsError, predicted_loss
 from cloister.core.clustering import Problem
 from cloister.core.defaults import DELTA
-from cloister.core.domains import Ball, Box, first_columns, plain
+from cloister.core.domains import Ball, Box, plain
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import unknown_columns
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
@@ -27,12 +26,14 @@ from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
-from cloister.rows.keywords import column_names, described
+from cloister.core.wrappers import ColumnNames
+from cloister.rows.keywords import Texts, column_names, described
 from cloister.rows.selection import Selection
-from cloister.run import describing, words
 from cloister.run.bounds import domain_for
-from cloister.run.describing import SHARE
-from cloister.run.framing import Framing, counting, price, scale_of, unframed
+from cloister.run.layers import levels
+from cloister.run.layers.histograms import SHARE
+from cloister.run.layers.layer import Scope
+from cloister.run.layers.stack import Stack
 from cloister.run.method_selection import (
     HOPELESS,
     NO_BETTER,
@@ -44,7 +45,6 @@ from cloister.run.method_selection import (
 )
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
-from cloister.run.starting import begun_from
 
 
 @attrs.frozen(kw_only=True)
@@ -63,7 +63,7 @@ class Request:
             Where users have several rows, of those kept.
         rows_per_user: at most so many rows of each user are kept, and the guarantee is for users: a public number, for
             a population whose rows name their users. None: it is for rows.
-        zoom, scale: as ``cloister.run.framing`` takes them.
+        zoom, scale: as ``cloister.run.layers.preprocessing`` takes them.
         components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
@@ -77,7 +77,7 @@ class Request:
         describe_share: of the budget, for all of that: where words are asked beside columns, half of it is for them.
         laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
             costs more rho, in which some lifetimes add up.
-        start: public centres to begin from, as ``cloister.run.starting`` takes them; None: there are none.
+        start: public centres to begin from, as ``cloister.run.layers.warm_start`` takes them; None: there are none.
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
@@ -112,6 +112,11 @@ class Request:
         """The least of a range; None if k is one number."""
         return self.k[0] if isinstance(self.k, tuple) else None
 
+    @property
+    def described(self) -> list[str | Texts]:
+        """All columns that groups are described by."""
+        return described(self.describe, self.describe_words, self.most_words)
+
 
 @attrs.frozen(eq=False)
 class PreparedRun:
@@ -134,7 +139,18 @@ class PreparedRun:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the rows' columns, those that are only described last; then the one whose words are counted."""
-        return (*self.table.without_keywords.features, *(f"words of {texts.column}" for texts in self.table.texts))
+        return (*self.names.features, *(f"words of {texts.column}" for texts in self.table.texts))
+
+    @property
+    def names(self) -> ColumnNames:
+        """Names of the rows' columns, as the layers take them."""
+        words = "".join(texts.column for texts in self.table.texts)
+        return ColumnNames(self.table.without_keywords.features, self.table.recorded(), words)
+
+    @property
+    def levels(self) -> Sequence[levels.Level]:
+        """The method and the layers around it, each with its problem."""
+        return levels.levels(self.composed, self.problem)
 
     @property
     def clustered(self) -> tuple[str, ...]:
@@ -160,43 +176,38 @@ class PreparedRun:
 
     @property
     def price(self) -> str:
-        """Price of finding the rows' range, and of a description, in sentences; empty if neither is asked."""
-        told = describing.price(self.composed, self.problem, self.columns, self.table.recorded())
-        spoken = words.price(self.composed, self.problem, self.table)
-        return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told, spoken]))
+        """What the layers spend, in sentences; empty if they spend nothing."""
+        return " ".join(levels.prices(self.levels, self.names))
 
     @property
     def error(self) -> float | None:
         """The error that the method predicts from public figures, of one centre's; None: it cannot say."""
         if self.choice is not None:
             return self.choice.error
-        composed, problem = describing.clustered(self.composed, self.problem)
-        inner = unframed(composed)
-        known = isinstance(inner.value, PredictsError)
-        return predicted_part(inner.value, problem, inner.spec.objective) if known else None
+        every = self.levels
+        method, problem = every[0].composed, levels.clustering(every).problem
+        known = isinstance(method.value, PredictsError)
+        return predicted_loss(method.value, problem, method.spec.objective) if known else None
 
     @property
     def warnings(self) -> Iterator[str]:
-        """Warnings of a budget that buys nothing, or hardly anything of a description."""
-        yield from filter(None, (each.warning(self.composed, self.problem) for each in (describing, words)))
+        """Warnings of a budget that buys nothing, or hardly anything of a layer."""
+        yield from levels.warnings(self.levels)
         if self.choice is not None:
             yield from filter(None, [self.choice.warning])
         elif self.error is not None and self.error >= NO_BETTER:
-            yield f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}"
+            yield f"the predicted error of '{levels.method_of(self.composed).spec.name}' is {HOPELESS}"
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
-        domain = describing.clustered(self.composed, self.problem)[1].domain
+        every = self.levels
+        domain = levels.clustering(every).problem.domain
         assert isinstance(domain, (Box, Ball))
         most = self.total.rows_per_user
         more: dict[str, Any] = {} if most is None else {"rows per user": most}
-        categories = self.table.recorded()
         if used := self.table.clustered.recorded():
             more["categories"] = used
-        if told := describing.told(self.composed, self.columns, categories):
-            more["described"] = told
-        for texts in self.table.texts:
-            more["words"] = {"column": texts.column, "most": texts.most}
+        more |= levels.facts(every, self.names)
         if self.problem.fewest is not None:
             more["k_range"] = [self.problem.fewest, self.problem.k]
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": plain(domain), "lattice unit": domain.unit}
@@ -248,6 +259,13 @@ def refuse_unregistered(composed: Composed, what: str) -> None:
         )
 
 
+def _check_whole_numbers(request: Request) -> None:
+    for name, value in (("k", request.most), ("rows", request.rows), ("seed", request.seed)):
+        given: Any = value
+        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+            raise InvalidInput(f"{name} is {value!r}: give a whole number")
+
+
 def prepare(
     request: Request, columns: Sequence[str], only: str | None = None, chosen_columns: Selection | None = None
 ) -> PreparedRun:
@@ -258,14 +276,9 @@ def prepare(
 
     Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
-    for name, value in (("k", request.most), ("rows", request.rows), ("seed", request.seed)):
-        given: Any = value
-        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
-            raise InvalidInput(f"{name} is {value!r}: give a whole number")
-    told = described(request.describe, request.describe_words, request.most_words)
-    table = chosen_columns or Selection(tuple(columns)).with_described(told)
-    used = table.clustered
-    request, centers = begun_from(request, used.features)
+    _check_whole_numbers(request)
+    table = chosen_columns or Selection(tuple(columns)).with_described(request.described)
+    request, stack = Stack.read(request, table)
     request, composed = asked_for(request)
     if not composed.private and not request.not_private:
         raise InvalidInput(
@@ -273,50 +286,22 @@ def prepare(
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
     domain = domain_for(request.bounds, table)
-    if hidden := [j for j in unknown_columns(domain) if j >= len(used.features)]:
-        raise InvalidInput(
-            f"column '{table.features[hidden[0]]}' is described only, and its range is not known: give its bounds"
-        )
-    inner = first_columns(domain, len(table.features) - len(used.features))
     total = PrivacyTarget(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
-    words.check(table, told, total, composed, request.trust)
-    framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
-    share: Any = request.describe_share if table.described or table.texts else 0.0
-    if (table.described or table.texts) and not (isinstance(share, (int, float)) and 0 < share <= describing.LARGEST):
-        raise InvalidInput(
-            f"describe_share is {share!r}: give a part of the budget such as 0.15, above 0 and at most "
-            f"{describing.LARGEST:g} (--describe-share)"
-        )
-
-    inside, narrow = framing.inside(inner), framing.narrow(inner, request.most)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
-    laws = request.laws and request.rows is not None and request.fewest is None
+    jointly = request.laws and request.rows is not None and request.fewest is None
 
     def planned(rows: int) -> Planned:
-        def shared(method: Composed) -> bool:
-            return bool(centers or share) or framing.asks(method, total, request.most, inner, rows, laws)
-
-        asked = request.trust, request.parties, request.fewest, laws
-        chooser = MethodSelector(total, request.most, inside, rows, *asked, 1 - share, shared, narrow)
-        chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
-        if choice is not None and centers:
-            chosen = chooser.beside(chosen, centers)
+        scope = Scope(total, request.most, domain, rows, request.trust, request.parties, jointly)
+        layers = stack.placed(scope)
+        selector = MethodSelector(layers.inside, request.fewest, layers.asks)
+        method, _, choice = selector.chosen(composed, request.components, request.options, only)
         if request.fewest is not None:
-            check_chooses(chosen, request.fewest, request.most)
-        problem, framed = framing.of(chosen, total, request.most, inner, rows, laws)
-        half = share / 2 if table.texts else 0.0
-        if table.described:
-            part = (share - half) / (1 - half)
-            framed = describing.description(framed, counting(framed, problem), table.without_keywords, part)
-        if table.texts:
-            framed = words.worded(framed, table, half if table.described else share)
-        if framed.spec.adds != "frame":
-            problem = problem_of(framed, total, request.most, domain, rows, laws)
-        if table.described:
-            described_by, part_of = describing.inside(framed, problem, "words")
-            described_by.value.error(part_of)  # refused, if there can be none
-        return framed, attrs.evolve(problem, fewest=request.fewest), choice
+            check_chooses(method, request.fewest, request.most)
+        method = layers.around(method)
+        problem = scope.whole(method)
+        levels.levels(method, problem)  # refuses what a layer cannot ask
+        return method, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
     if budget.measure == "pure" and not budget.delta and chosen.trust != "Shuffled":

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import attrs
 
-from cloister.core.capabilities import at_most
+from cloister.core.capabilities import loss_upper_bound
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.selection import Selection
 from cloister.run.method_selection import PREDICTED
@@ -78,7 +78,7 @@ class RequiredBudget:
         lines = [
             f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
             f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows."
-            + (f" In nine data sets of ten at most {at_most(self.error):.2g} is then lost." if found else ""),
+            + (f" In nine data sets of ten at most {loss_upper_bound(self.error):.2g} is then lost." if found else ""),
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
@@ -89,7 +89,7 @@ class RequiredBudget:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for programs."""
-        return attrs.asdict(self) | {"at_most": at_most(self.error)}
+        return attrs.asdict(self) | {"at_most": loss_upper_bound(self.error)}
 
 
 def _enough(found: Forecast, error: float) -> bool:

@@ -22,7 +22,8 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.accounting.privacy_target import PrivacyTarget, budget_of
+from cloister.accounting.budgeting import budget_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.buckets import BundleArrays, Space
 from cloister.core.budget import Budget, PrivacyNotion
 from cloister.core.clustering import Problem

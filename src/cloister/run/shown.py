@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cloister.core.decimals import resolved
 from cloister.core.types import Floats
-from cloister.run.estimates import Estimate, meant, resolved, table_in, widths_of
+from cloister.run.estimates import Estimate, meant, table_in, widths_of
 from cloister.run.result import Result
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import attrs
 
-from cloister.accounting.privacy_target import of_user
+from cloister.accounting.users import of_user
 from cloister.core.questions import Round
 from cloister.core.registry.components import fits
 from cloister.core.shuffling import min_honest_users

@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Bools, Floats
-from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.estimates import (
     Estimate,
     meant,
@@ -24,10 +23,11 @@ from cloister.run.estimates import (
     table,
     table_in,
 )
+from cloister.run.layers.histograms import Descriptions, descriptions_of
+from cloister.run.layers.keywords import Word, words_of
 from cloister.run.result import Result
 from cloister.run.shown import as_shares, category_places, center_texts, size_texts
 from cloister.run.warnings import beyond, unlisted, unproved, untrusted
-from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
 from cloister.showing.telling import held
 

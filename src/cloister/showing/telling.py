@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.estimates import Estimate, told_apart
+from cloister.run.layers.histograms import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.frame import GRID, clean, frame, group_colour, printable, words
 from cloister.showing.lines import ABREAST, NAME, WIDE

@@ -10,7 +10,8 @@ import numpy as np
 
 from cloister.accounting import Ledger, PrivacyTarget, Run
 from cloister.core.budget import Measure
-from cloister.core.record import Fingerprinter, Lookup
+from cloister.core.fingerprints import Fingerprinter
+from cloister.core.record import Lookup
 
 PURE = PrivacyTarget(0.25)
 

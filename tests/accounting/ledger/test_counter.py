@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +23,7 @@ import pytest
 
 from cloister.accounting import Ledger, Run
 from cloister.accounting.ledger import counter
-from cloister.accounting.ledger.counter import Counted, counter_of
+from cloister.accounting.ledger.counter import RunCount, counter_of
 from cloister.accounting.ledger.sqlite import Store
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, Refused, UnknownName
@@ -32,7 +33,7 @@ from tests.killed import Killed
 OLDER = r"lacks rounds or answers of run \w+.*, which .*\.count counted\): restore a backup that is not older than"
 
 
-def counted(book: Ledger) -> dict[str, Counted]:
+def counted(book: Ledger) -> dict[str, RunCount]:
     return counter.read(counter_of(book.path))
 
 
@@ -143,7 +144,7 @@ def test_a_run_that_asked_nothing_is_given_back_and_whoever_held_it_can_ask_noth
     with pytest.raises(UnknownName, match="no run 'nobody'"):
         ledger.give_back("nobody")
     STEPS[0](other)
-    assert counted(ledger) == {run.id: Counted(0, 0, True), other.id: Counted(1, 0, True)}
+    assert counted(ledger) == {run.id: RunCount(0, 0, True), other.id: RunCount(1, 0, True)}
 
 
 def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_back(ledger: Ledger) -> None:
@@ -153,12 +154,12 @@ def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_ba
     counter_of(ledger.path).unlink()
     edit(ledger, "delete from rounds")
     for one in (run.id, other.id):
-        with pytest.raises(Refused, match=r"nobody can tell whether run \w+ asked anything \(.*\.count has not"):
+        with pytest.raises(Refused, match=r"run \w+ may have asked something \(.*\.count has not"):
             ledger.give_back(one)
     later = reserve(ledger)
-    assert [found.whole for found in counted(ledger).values()].count(True) == 1
+    assert [found.complete for found in counted(ledger).values()].count(True) == 1
     for one in (run.id, other.id):
-        with pytest.raises(Refused, match="nobody can tell"):
+        with pytest.raises(Refused, match="may have asked something"):
             ledger.give_back(one)
     ledger.give_back(later.id)
     STEPS[0](resumed(ledger, run))
@@ -169,7 +170,7 @@ def test_an_older_counter_is_no_proof_and_learns_what_it_missed(ledger: Ledger) 
     old, before = beside.read_bytes(), ledger.path.read_bytes()
     STEPS[0](run)
     beside.write_bytes(old)
-    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays; go on with --resume {run.id}"):
+    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays. Resume it with --resume {run.id}"):
         ledger.give_back(run.id)
     ledger.declare("people", 1.0, 1e-6)  # whatever is written
     ledger.path.write_bytes(before)
@@ -374,3 +375,36 @@ def test_a_ledger_of_two_names_is_refused_by_both_for_each_would_have_a_counter_
     second.unlink()
     with pytest.raises(Damaged, match="lacks rounds") if older else nullcontext():
         reserve(Ledger.open(ledger.path))
+
+
+def test_a_run_that_is_announced_has_fewer_rounds_than_none_and_those_there_before_keep_their_counts() -> None:
+    earlier = {"before": RunCount(3, 7, False)}
+    stored = {**earlier, "new": RunCount(0, 0, False)}
+    announced = counter.with_announced(earlier, stored)
+    assert announced == {**earlier, "new": RunCount(-1, 0, True)}
+    assert counter.runs_lacking_entries(earlier, announced) == []
+    assert counter.runs_lacking_entries({}, announced) == ["before"]
+
+
+def test_a_file_that_is_replaced_is_its_owners_until_it_has_the_mode_that_it_is_to_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes, chmod, synced, fsync = list[int](), os.chmod, list[int](), os.fsync
+
+    def watched(path: Path, mode: int) -> None:
+        modes.append(path.stat().st_mode & 0o777)
+        chmod(path, mode)
+        modes.append(path.stat().st_mode & 0o777)
+
+    def counted_bytes(descriptor: int) -> None:
+        facts = os.fstat(descriptor)
+        synced.append(facts.st_size if stat.S_ISREG(facts.st_mode) else -1)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "chmod", watched)
+    monkeypatch.setattr(os, "fsync", counted_bytes)
+    counter.replace(tmp_path / "file", b"content", 0o640)
+    assert modes == [0o600, 0o640]
+    assert synced == [len(b"content"), -1]  # all of it, then the folder
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

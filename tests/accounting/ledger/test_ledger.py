@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
+from cloister.accounting.ledger.database import About
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.record import Fingerprinter, Lookup, inside, mark_of, marks_of_options
+from cloister.core.fingerprints import Fingerprinter, fingerprint_of, option_fingerprints, subkey
+from cloister.core.record import Lookup
 from tests.accounting.ledger.books import PURE, edit, look, reserve, resumed
 from tests.core.core_fakes import same
 
@@ -58,7 +60,7 @@ def test_runs_are_admitted_until_the_epsilons_add_up(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded) as error:
         reserve(ledger)
     assert "data set 'people' has epsilon 0, delta 1e-06 left, epsilon 0.25" in str(error.value)
-    assert error.value.left == "epsilon 0, delta 1e-06"
+    assert error.value.remaining == "epsilon 0, delta 1e-06"
 
 
 def test_ten_tenths_are_one_whatever_floating_point_says(ledger: Ledger) -> None:
@@ -137,7 +139,7 @@ def test_a_lifetime_in_zcdp_admits_no_run_with_a_delta_of_its_own(in_rho: Ledger
     """All of the lifetime's delta pays for the conversion from rho: thresholds would spend it twice."""
     measures: tuple[Sequence[Measure], ...] = ["pure"], ["pure", "gaussian"]
     for found in measures:
-        with pytest.raises(Refused, match="no delta left for thresholds: leave out --describe-words"):
+        with pytest.raises(Refused, match="leaves no delta for thresholds: leave out --describe-words"):
             reserve(in_rho, PrivacyTarget(0.1, 1e-7), found, uses_delta=True)
     assert in_rho.runs() == ()
 
@@ -276,7 +278,7 @@ def test_an_open_round_may_be_opened_again_with_the_same_digest_only(ledger: Led
     for index, digest, told in (
         (0, "other", "opened as first, now it is other"),
         (2, "third", "1 rounds were opened"),
-        (-1, "negative", "opened before"),
+        (-1, "negative", "opened before it"),
     ):
         with pytest.raises(Refused, match=told):
             run.open_round(index, digest)
@@ -338,7 +340,7 @@ def test_resuming_and_replaying_need_the_same_data_set_and_plan_and_a_run_that_e
 
 def rows(**marks: bytes) -> Fingerprinter:
     """Marks that depend on the key, as a population's do."""
-    return lambda key: {what: mark_of(key, [value.hex()]) for what, value in marks.items()}
+    return lambda key: {what: fingerprint_of(key, [value.hex()]) for what, value in marks.items()}
 
 
 PAPER = rows(sizes=b"1", times=b"2")
@@ -398,15 +400,15 @@ def test_rows_that_nobody_can_compare_need_somebody_who_says_that_they_are_the_s
 def read(encoding: str, **said: Sequence[str]) -> Fingerprinter:
     """Args: said (by an option that there was not yet when runs began)."""
     later = {f"--{option}": values for option, values in said.items()}
-    return lambda key: PAPER(key) | marks_of_options({"--encoding": [encoding], **later})
+    return lambda key: PAPER(key) | option_fingerprints({"--encoding": [encoding], **later})
 
 
 def test_what_is_read_otherwise_is_refused_whoever_vouches_for_the_rows(ledger: Ledger) -> None:
     run = reserve(ledger, marks=read("utf-8"))
     for same_rows in (False, True):
-        with pytest.raises(Refused, match="read its rows otherwise: --encoding differ"):
+        with pytest.raises(Refused, match="read its rows with other options: --encoding differ"):
             ledger.resume(run.id, "people", "other plan", read("latin-1"), same_rows)
-        with pytest.raises(Refused, match="read its rows otherwise: --comment differ"):
+        with pytest.raises(Refused, match="read its rows with other options: --comment differ"):
             compared(ledger, run, read("utf-8", comment=["#"]), same_rows)
         compared(ledger, run, read("utf-8", comment=[]), same_rows)
     key_of(ledger).unlink()
@@ -461,7 +463,7 @@ def test_marks_tell_nothing_without_the_key_beside_the_ledger(ledger: Ledger) ->
     secret = key.read_bytes()
     assert len(secret) == 32
     assert secret not in ledger.path.read_bytes()
-    assert found[first.id] == mark_of(inside(secret, first.id), [b"1".hex()])
+    assert found[first.id] == fingerprint_of(subkey(secret, first.id), [b"1".hex()])
     assert {file.name for file in ledger.path.parent.iterdir()} == {f"{ledger.path.name}{end}" for end in BESIDE}
 
 
@@ -553,3 +555,21 @@ def test_a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room(
             run.write(Lookup(0, 0, 0, False, np.zeros(2**16, np.int64), np.zeros(2**16)))
     run.write(look())
     assert same(resumed(ledger, run).record.lookups, [look()])
+
+
+def test_a_note_is_one_line_of_at_most_200_printable_characters() -> None:
+    for text in ("", "x" * 200, "Grüße: 5 €"):
+        assert About(note=text).note == text
+    for wrong in ("x" * 201, "two\nlines", "a bell \a", 3, None, ["x"]):
+        with pytest.raises(InvalidInput, match=r"the note is .*: give one line of at most 200 printable characters"):
+            About(note=wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_left_is_never_less_than_nothing_and_nothing_is_0() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    basic, zcdp = (Lifetime("mine", total, how) for how in ("basic", "zcdp"))
+    for spent in (Cost(1.0, 1e-6), Cost(1 + 1e-10, 1e-6 * (1 + 1e-10))):
+        assert basic.left(spent) == "epsilon 0, delta 0"
+    assert basic.left(Cost(0.75, 4e-7)) == "epsilon 0.25, delta 6e-07"
+    for rho in (zcdp.rho, zcdp.rho * (1 + 1e-10)):
+        assert zcdp.left(Cost(rho=rho)) == "rho 0 (alone: epsilon 0 at delta 1e-06)"

@@ -72,7 +72,7 @@ def test_fifty_processes_at_once_never_overspend_and_lose_no_row(ledger: Ledger)
     assert {run.id for run in status.runs} == set(admitted)
     assert status.spent.epsilon == pytest.approx(1.0, abs=1e-12)
     assert all((run.rounds, run.lookups) == (1, 1) for run in status.runs)
-    assert counter.read(counter.counter_of(ledger.path)) == dict.fromkeys(admitted, counter.Counted(1, 1, True))
+    assert counter.read(counter.counter_of(ledger.path)) == dict.fromkeys(admitted, counter.RunCount(1, 1, True))
 
 
 if __name__ == "__main__":

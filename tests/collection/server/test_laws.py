@@ -26,7 +26,7 @@ from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResp
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
-from cloister.plugins.oracles.local.randomised_response import packed
+from cloister.plugins.oracles.local.packed_sets import packed
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
@@ -139,7 +139,7 @@ def test_a_few_liars_with_the_largest_sets_that_are_taken_are_found(liars: int, 
     round = attrs.evolve(round, parts=(attrs.evolve(part, channel=channel),))
     items = np.random.default_rng(0).integers(40, 64, (20_000, 1))
     chosen = np.zeros((liars, level.width * 8), bool)
-    chosen[:, : math.floor(level.size * level.chances.other + 1) if usual else level.at_once] = True
+    chosen[:, : math.floor(level.size * level.chances.q + 1) if usual else level.at_once] = True
     lies = channel.absorb(Reports(users(liars, 10**7), packed(chosen), asked.stamp))
     honest = channel.absorb(channel.encode(items, users(20_000), NoiseRng.for_tests(3)))
     told = unlikely(round, (honest.merge(lies),))

@@ -187,6 +187,25 @@ def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_o
         wait_for(client, shows(client, round=2, open=True))
 
 
+def test_a_plan_that_takes_the_place_of_another_in_the_middle_of_a_look_opens_no_round(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, told = folder / "plan", list[dict[str, Any]]()
+    other = closed_elsewhere(folder, "other", 1, slice(None), epsilon=3.0)
+    app = create_app(plan, folder / "reports", told=told.append)
+    honest = app.state.collector._check_plan
+
+    def replaced() -> None:
+        honest()
+        shutil.rmtree(plan)
+        shutil.copytree(other, plan)
+
+    with Client(app) as client:
+        monkeypatch.setattr(app.state.collector, "_check_plan", replaced)
+        wait_for(client, lambda: any("has another plan now" in event["why"] for event in told))
+        assert client.get("/round").json()["open"] is True
+
+
 def test_rounds_that_do_not_follow_the_open_one_are_not_opened(folder: Path) -> None:
     plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
     other = closed_elsewhere(folder, "other", 2, slice(1, None))

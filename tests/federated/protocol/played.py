@@ -22,8 +22,8 @@ from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import Place, coordinator_mask
-from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, unpack
-from cloister.noise.oracle import RingChannel
+from cloister.federated.protocol.vectors import coordinator_noise, party_words, round_shape, unpack
+from cloister.noise.ring import RingChannel
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import SkellamShares
 from tests.federated.federated_session import Keys, join
@@ -127,7 +127,11 @@ def play(oracle: str, masks: Masks = "pairwise", parties: int = 3, colluding: in
     colluding = colluding or (parties - 1 if masks == "shared" and oracle == "skellam" else 1)
     channel = opened_for(oracle, parties, colluding)
     asked, rng = round_of(channel), NoiseRng.secret()
-    keys, shape, noise = Keys(masks, NAMES[:parties]), outline(asked, parties), coordinator_noise(asked, parties, rng)
+    keys, shape, noise = (
+        Keys(masks, NAMES[:parties]),
+        round_shape(asked, parties),
+        coordinator_noise(asked, parties, rng),
+    )
     coordinator, machines = keys.coordinate(), [keys.party(i) for i in range(parties)]
     coordinator.expect(shape, lambda: noise)
     join(coordinator, machines)

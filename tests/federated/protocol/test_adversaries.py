@@ -25,7 +25,7 @@ from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Masks
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import HEAD, TAG
-from cloister.federated.protocol.streams import Place, coordinator_mask, uncovered
+from cloister.federated.protocol.streams import Place, coordinator_mask, without_coordinator_mask
 from cloister.federated.protocol.vectors import coordinator_noise, pack, party_words, unpack
 from cloister.run.fit import fit
 from cloister.run.request import prepare
@@ -281,7 +281,7 @@ def test_a_coordinator_that_adds_up_some_parties_alone_has_words_that_nobody_can
     sent. (A party that is left out holds both pair masks: that is collusion, of the coordinator and t parties.)"""
     coordinator, parties = opened()
     left = [
-        uncovered(words(vector(party, 0)), secret, coordinator.session, 0, 0, party.me)
+        without_coordinator_mask(words(vector(party, 0)), secret, coordinator.session, 0, 0, party.me)
         for party, secret in zip(parties, coordinator._secrets, strict=True)
     ]
     answer = answered(coordinator, parties)
@@ -316,11 +316,11 @@ def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_th
     asked, parties = request(oracle, rounds=2, epsilon=8.0), pool()
     drawn, expect = list[Any](), parties.coordinator.expect
 
-    def noted(shape: Any, noise: Any) -> None:
+    def take_noted(shape: Any, noise: Any) -> None:
         drawn.append(noise())
         expect(shape, lambda: drawn[-1])
 
-    parties.coordinator.expect = noted
+    parties.coordinator.expect = take_noted
     weights = fit(asked, parties).weights
     assert weights is not None
     last = prepare(asked, parties.columns).forecast(PublicRng.from_seed(1))[-1].parts[0].channel

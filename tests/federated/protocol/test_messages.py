@@ -115,7 +115,7 @@ def test_a_party_refuses_ten_thousand_wrong_answers() -> None:
             assert data in (answer, opening)
             taken += 1
     assert taken < MANY / 40
-    assert found(me.known(0, SHAPE)) == expected(0)
+    assert found(me.answered(0, SHAPE)) == expected(0)
 
 
 def written(path: Path, *entries: tuple[int, bytes]) -> list[tuple[int, bytes]]:

@@ -151,7 +151,7 @@ def test_a_restarted_party_sends_the_same_bytes_and_keeps_its_answers(masks: Mas
     again = keys.party(0, journal)
     assert again.hello() == parties[0].hello()
     coordinator.receive("north", again.hello())
-    assert found(again.known(0, SHAPE)) == expected(0)
+    assert found(again.answered(0, SHAPE)) == expected(0)
     assert again.vector(1, "d", SHAPE, lambda: pytest.fail("drawn twice")) == before
     coordinator.receive("north", before)
     assert coordinator.receive("north", again.ask(1)) == Due(1)
@@ -380,7 +380,7 @@ def test_keys_of_the_wrong_kind_are_refused_before_anything_is_written() -> None
         ("secret, of 32 bytes or more", lambda: Party(shared, "north", secret=bytes(range(31)), journal=journal)),
         ("does not belong to the plan's", lambda: Coordinator(agreed, journal, private=own)),
         ("different names", lambda: attrs.evolve(agreed, members=(north, north))),
-        ("each its own", lambda: attrs.evolve(agreed, members=(north, attrs.evolve(north, name="a")))),
+        ("all different", lambda: attrs.evolve(agreed, members=(north, attrs.evolve(north, name="a")))),
         ("no party's", lambda: attrs.evolve(agreed, coordinator_key=north.key)),
         ("no party's", lambda: attrs.evolve(agreed, coordinator_key=bytes(31))),
     ):

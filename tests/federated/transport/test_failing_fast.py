@@ -193,7 +193,7 @@ def test_a_stranger_a_trial_and_a_second_start_beside_the_first_end_nobodys_wait
     ):
         assert said(here.handle(name, data)).reason is reason
     for party in (south, north):
-        party.noted(here.handle(party.name, party.check(trial=True)))
+        party.take_noted(here.handle(party.name, party.check(trial=True)))
     assert here._coordinator.failed is None
     wait([first], 0.3)  # if it was sent away, it is gone by now
     assert not first.done()
@@ -208,7 +208,7 @@ def test_a_party_that_comes_back_without_its_journal_ends_the_wait_for_it() -> N
         assert here._coordinator.failed is None
         assert said(here.handle("north", keys.party(0).hello(), 0.01)).reason is reason
     error = said(here.handle("south", keys.party(1).hello(), 1.0))
-    assert "'north' joined this session before, with other coins" in str(error)
+    assert "'north' joined this session before, with another nonce" in str(error)
 
 
 def test_nobody_leaves_or_is_refused_in_the_middle_of_a_session_so_that_it_ends() -> None:
@@ -216,7 +216,7 @@ def test_nobody_leaves_or_is_refused_in_the_middle_of_a_session_so_that_it_ends(
     keys = Keys()
     here, (north, *others) = service(keys, patience=HOUR), [keys.party(i) for i in range(3)]
     join(here._coordinator, [north, *others])
-    north.noted(here.handle("north", north.leave()))
+    north.take_noted(here.handle("north", north.leave()))
     assert said(here.handle("north", Keys(plan="other").party(0).hello())).reason is Reason.OTHER_AGREEMENT
     assert here._coordinator.failed is None
 
@@ -230,7 +230,7 @@ def test_a_program_says_that_its_own_certificate_is_over_before_it_connects(pool
     for line in (pool.line("west"), pool.line("west", "--check"), coordinate):
         name = "coordinator" if line is coordinate else "west"
         words = refused(f"{line} --cert old/{name}.pem --secret certs/{name}.pool", pool.folder)
-        assert f"the certificate of '{name}' is not valid today, but from " in words
+        assert f"the certificate of '{name}' is valid from " in words
     assert not pool.log
 
 
@@ -239,7 +239,7 @@ def test_a_missing_partys_certificate_that_ends_while_others_wait_ends_their_wai
     gone = service(keys, patience=HOUR, valid_until={"west": 0.0, "north": 0.0})
     error = said(gone.handle("north", keys.party(0).hello(), 1.0))
     assert (error.reason, error.party) == (Reason.TIMEOUT, "west")
-    assert "the certificate of west is over: it cannot join. Nothing was sent or spent" in str(error)
+    assert "the certificate of west has expired: it cannot join. Nothing was sent or spent" in str(error)
 
 
 def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(

@@ -90,7 +90,7 @@ def test_a_party_that_never_comes_back_ends_the_session_in_time_with_its_name_an
     run.west_dies(*(account for _, account in ledgers))
     clock.run(here, run)
     for name in NAMES[:2]:
-        with pytest.raises(Rejected, match="for want of west") as error:
+        with pytest.raises(Rejected, match="west did not send") as error:
             run.parties[name].result()
         assert (error.value.reason, error.value.party) == (Reason.TIMEOUT, "west")
     for kept, _ in ledgers:

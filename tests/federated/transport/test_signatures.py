@@ -29,13 +29,13 @@ from cloister.federated.transport import service as desk, tls
 from cloister.federated.transport.certificates import Credentials, _certificate
 from cloister.federated.transport.signatures import (
     Signature,
+    certificate_problem,
     check_certificate,
     check_signatures,
-    complaint,
+    expiry_warnings,
     sign,
-    soon_over,
 )
-from cloister.federated.transport.tls import APART, CLOCK, Line
+from cloister.federated.transport.tls import CLOCK, MAX_CLOCK_DIFFERENCE, Line
 from tests.docs.pages import ROOT
 from tests.federated.federated_session import others
 from tests.federated.pooling import HOUR
@@ -84,7 +84,7 @@ def test_another_authoritys_certificate_or_one_that_is_over_does_not_sign(certs:
     refused("not issued by this run's authority", folder, certs / "ours" / "ca.pem")
     # a party's own certificate is no authority, whatever stands in the file of authorities
     refused("not issued by this run's authority", folder, certs / "theirs" / "north.pem")
-    with pytest.raises(InvalidInput, match="not valid today"):
+    with pytest.raises(InvalidInput, match="not now"):
         signed(certified(tmp_path / "old", {"north": 0}), tmp_path, "north")
 
 
@@ -146,12 +146,12 @@ def test_certificates_with_other_keys_sign_too(tmp_path: Path, key: Callable[[],
 
 def test_certificates_that_end_within_two_weeks_are_warned_of_whosever_they_are(certs: Path, tmp_path: Path) -> None:
     lasting, now = Credentials.read(certs / "ours" / "north.pem"), datetime.now(UTC)
-    assert soon_over(lasting, "north", {"south": now + timedelta(days=15)}) == {}
+    assert expiry_warnings(lasting, "north", {"south": now + timedelta(days=15)}) == {}
     ending = certified(tmp_path / "ending", {"north": 13}, authority_days=12)
-    soon = soon_over(Credentials.read(ending / "north.pem"), "north", {"west": now})
+    soon = expiry_warnings(Credentials.read(ending / "north.pem"), "north", {"west": now})
     assert list(soon) == ["the authority", "north", "west"]
     assert soon["west"].startswith(f"the certificate of west ends on {now:%Y-%m-%d %H:%M} UTC: renew it")
-    renewed = soon_over(lasting, "north", {"north": now + timedelta(days=2)})
+    renewed = expiry_warnings(lasting, "north", {"north": now + timedelta(days=2)})
     assert list(renewed) == ["north"], "the plan is signed with the one before, which ends"
 
 
@@ -163,8 +163,8 @@ def test_what_is_wrong_with_ones_own_certificate_is_said_with_the_clock_by_which
     for words, credentials, name in (
         ("is of north, not of 'east'", north, "east"),
         ("the private key is not the certificate's", attrs.evolve(north, key=over.key), "north"),
-        ("of 'over' is not valid today, .* or set this machine's clock, which says 20", over, "over"),
-        ("the authority's certificate is not valid today", ended, "north"),
+        ("of 'over' is valid from .*, not now: .* or set this machine's clock, which says 20", over, "over"),
+        ("the authority's certificate is valid from .*, not now", ended, "north"),
     ):
         with pytest.raises(InvalidInput, match=words):
             check_certificate(credentials, name)
@@ -174,13 +174,15 @@ def test_what_is_wrong_with_ones_own_certificate_is_said_with_the_clock_by_which
 def test_a_party_says_what_it_has_against_a_coordinators_certificate(certs: Path) -> None:
     for shown, authority, words in (
         ("ours/coordinator.pem", "ours", "^$"),
-        ("ours/over.pem", "ours", "the coordinator's certificate is not valid today"),
+        ("ours/over.pem", "ours", "the coordinator's certificate is valid from .*, not now"),
         ("ours/north.pem", "ours", "the coordinator's has no DNS name 'coordinator'"),
         ("ours/ca.pem", "ours", "the coordinator's has no DNS name 'coordinator'"),
-        ("theirs/coordinator.pem", "ours", "was not issued by the authority of this party's --ca"),
-        ("ended/coordinator.pem", "ended", "the authority's certificate is not valid today"),
+        ("theirs/coordinator.pem", "ours", "was not issued by the authority in this party's --ca"),
+        ("ended/coordinator.pem", "ended", "the authority's certificate is valid from .*, not now"),
     ):
-        assert re.search(words, complaint((certs / shown).read_text(), (certs / authority / "ca.pem").read_bytes()))
+        assert re.search(
+            words, certificate_problem((certs / shown).read_text(), (certs / authority / "ca.pem").read_bytes())
+        )
 
 
 def replying(*clocks: str) -> Any:
@@ -200,8 +202,8 @@ def test_a_line_warns_once_of_another_clock_and_takes_every_reply_all_the_same(
     def at(seconds: float) -> str:
         return str(int(1000 * (NOW + seconds)))
 
-    line = Line("127.0.0.1:9", Credentials.read(certs / "ours" / "north.pem"), 10, warned=said.append)
-    line._call = replying("soon", "nan", "", "9" * 400, "9" * 5000, at(APART), at(HOUR), at(HOUR))
+    line = Line("127.0.0.1:9", Credentials.read(certs / "ours" / "north.pem"), 10, on_warning=said.append)
+    line._call = replying("soon", "nan", "", "9" * 400, "9" * 5000, at(MAX_CLOCK_DIFFERENCE), at(HOUR), at(HOUR))
     assert [line.exchange(b"hello") for _ in range(8)] == 8 * [b"hello"]
     assert [words.partition(":")[0] for words in said] == [f"this machine's clock is 3,600.0 seconds behind {WHOSE}"]
     assert line.ahead == HOUR

@@ -63,9 +63,9 @@ def test_a_sender_is_who_its_certificate_says(echo: tuple[Echo, str], certs: Pat
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ("all", "was not issued by the authority of this party's --ca"),
-        ("own", "the coordinator's is in order here, so that it refuses this party's"),
-        ("authority", "was not issued by the authority of this party's --ca"),
+        ("all", "was not issued by the authority in this party's --ca"),
+        ("own", "the coordinator's is valid here, so it must be refusing this party's"),
+        ("authority", "was not issued by the authority in this party's --ca"),
         ("the coordinator's", "the coordinator's has no DNS name 'coordinator'"),
         ("over", r"so that it refuses this party's: .* its clock \(here it is 20"),
     ],

@@ -24,7 +24,6 @@ PAIRS: dict[str, Any] = {"radii": 2, "repetitions": 2}
 @pytest.mark.parametrize(
     ("name", "components", "options"),
     [
-        ("evolution", {"counts": "optimised-local-hashing"}, {}),
         ("grid-means", LOCAL, {}),
         ("radius-means", LOCAL, {}),
         *(("one-round", {}, {"partitions": partitions}) for partitions in (1, 3)),
@@ -63,7 +62,7 @@ def losses(session: Any, rows: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("domain", [BOX, Ball((0.5,) * 6, 2.0)], ids=["box", "ball"])
-@pytest.mark.parametrize("name", ["evolution", "radius-means", "gauss-lloyd", "fastlloyd", "private-lloyd-median"])
+@pytest.mark.parametrize("name", ["radius-means", "gauss-lloyd", "fastlloyd", "private-lloyd-median"])
 def test_the_row_that_is_farthest_from_all_others_costs_the_whole_budget_and_no_row_more(
     name: str, domain: Domain
 ) -> None:

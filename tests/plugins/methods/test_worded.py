@@ -27,9 +27,9 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian
 from cloister.rows.keywords import HALF, WHOLE, Texts, code_of, slot_of
 from cloister.run.fit import fit, source
+from cloister.run.layers.keywords import words_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
-from cloister.run.words import words_of
 from cloister.showing.profile import profile_of
 from tests.alarms import Alarm
 
@@ -206,7 +206,7 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
     problem = Problem(2, cube(1 + 2 * MOST), 10_000, Budget("gaussian", 1.0, delta=1e-6))
     for why, counts, more in (
         ("k is 735, and words are counted in at most 734 groups", ThresholdedGaussian(), {"k": GROUPS + 1}),
-        ("a ball bounds what is clustered alone", ThresholdedGaussian(), {"domain": Ball((0.0,) * 9, 1.0)}),
+        ("a ball bounds the clustered columns alone", ThresholdedGaussian(), {"domain": Ball((0.0,) * 9, 1.0)}),
         ("words need counts above a threshold", DiscreteGaussian(), {}),
     ):
         with pytest.raises(InvalidInput, match=why):

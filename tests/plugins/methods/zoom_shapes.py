@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from cloister.accounting import PrivacyTarget
-from cloister.accounting.privacy_target import problem_of
+from cloister.accounting.budgeting import problem_of
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.registry.compose import compose

@@ -52,7 +52,7 @@ def test_in_any_order_and_any_chunks_the_summaries_of_single_rows_add_up(
 def test_the_mark_of_rows_is_the_same_in_every_version() -> None:
     """A run that an earlier one began goes on, however many rows are worked on at once."""
     rows = np.arange(100_000 * 8, dtype=float).reshape(100_000, 8)
-    assert Arrays(rows).marks(bytes(32))["the rows"].hex()[:16] == "07f646d5ffff951d"
+    assert Arrays(rows).fingerprints(bytes(32))["the rows"].hex()[:16] == "07f646d5ffff951d"
 
 
 def test_users_of_a_full_chunk_with_missing_rows_keep_their_numbers() -> None:

@@ -19,7 +19,8 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.projection import RADIUS, Projection
 from tests.plugins.tables import Counted, Table
 
 KEY = PublicRng.from_seed(3)

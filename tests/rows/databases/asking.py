@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import FinestLevel
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.nearest import NearestCenter
@@ -18,7 +19,6 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.hst import Spared
-from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.lloyd_median import Pulls
 from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.trees.directions import directions
@@ -102,7 +102,7 @@ def _spared(domain: Any, m: int, seed: int) -> Asked:
 
 
 def _last(domain: Any, m: int, seed: int) -> Asked:
-    return _summed(Finest(SimHash(depth=7).open(_problem(domain, m), PublicRng.from_seed(seed))), domain)
+    return _summed(FinestLevel(SimHash(depth=7).open(_problem(domain, m), PublicRng.from_seed(seed))), domain)
 
 
 def _signs(domain: Any, m: int, seed: int) -> Asked:

@@ -71,7 +71,7 @@ def test_a_table_in_which_two_rows_exchanged_a_cell_is_another_table(
             engine.put("exchanged", pa.table({**of, "who": who})),
             Reading(columns=list(cells), passes=passes, user_column=users),
         ) as t:
-            return t.marks(bytes(32))["the rows"]
+            return t.fingerprints(bytes(32))["the rows"]
 
     found.append(mark(cells, names))
     for name, column in cells.items():

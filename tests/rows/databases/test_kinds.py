@@ -16,7 +16,17 @@ import pyarrow as pa
 import pytest
 
 from cloister.core.domains import Ball, Box
-from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, DropColumns, Reframed, SignLogScale, cube, least_of
+from cloister.core.frames import (
+    GRADES,
+    OCTAVES,
+    STEPS,
+    UNKNOWN,
+    DropColumns,
+    Reframed,
+    SignLogScale,
+    cube,
+    grade_starts,
+)
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
@@ -277,7 +287,7 @@ def hard_numbers() -> np.ndarray:
     """The ends of every octave and of some grades in it, and what is next to them, of both signs; zeros; numbers below
     the first octave and beyond the last one, up to the largest of all."""
     first = np.arange(2 * OCTAVES) * STEPS
-    ends = least_of(np.concatenate([first, first + 1, first + 100, first + STEPS - 1, [GRADES]]))
+    ends = grade_starts(np.concatenate([first, first + 1, first + 100, first + STEPS - 1, [GRADES]]))
     beyond = [5e-324, 2.0**-70, 2.0**65, 2.0**70, 1e300, sys.float_info.max]
     found = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, np.inf), beyond])
     return np.unique(np.concatenate([found, -found]))

@@ -69,7 +69,7 @@ class Asked:
         passes: str | None = None,
     ) -> None:
         self.inner, self.passes = SqlTable(table, Reading(columns="*", passes=passes)), passes
-        self.columns, self.check, self.marks = self.inner.columns, self.inner.check, self.inner.marks
+        self.columns, self.check, self.fingerprints = self.inner.columns, self.inner.check, self.inner.fingerprints
         self.rounds, self._at, self._lost = list[int](), at, lost
 
     def gather(self, round: Any, rng: Any) -> tuple[Any, ...]:

@@ -82,7 +82,7 @@ def test_a_run_goes_on_by_the_other_pass(postgres: Postgres) -> None:
     for passes in ("stream", "query"):
         with SqlTable(table, Reading(columns="*", passes=passes)) as population:
             population.check()
-            found.append(population.marks(key))
+            found.append(population.fingerprints(key))
     assert found[0] == found[1]
 
 

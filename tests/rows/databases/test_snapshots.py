@@ -206,12 +206,12 @@ def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:
 
 
 def test_equal_rows_have_one_hash(lake: Any) -> None:
-    def mark(value: float) -> bytes:
+    def fingerprint(value: float) -> bytes:
         lake.execute(f"CREATE OR REPLACE TABLE one AS SELECT '{value!r}'::DOUBLE AS x, 0.5 AS y")
         with population(lake, "one") as some:
-            return some.marks(KEY)["the rows"]
+            return some.fingerprints(KEY)["the rows"]
 
-    assert mark(-0.0) == mark(0.0) != mark(0.7)
+    assert fingerprint(-0.0) == fingerprint(0.0) != fingerprint(0.7)
 
 
 def test_a_pass_that_was_cut_short_is_made_again(lake: Any) -> None:
@@ -271,7 +271,7 @@ def test_a_run_that_began_under_weaker_hashes_goes_on_if_somebody_vouches_for_it
     cut = cut_off(ledger, some(), 3, request)
     with transaction(ledger.path, "writing") as db:
         db.execute("delete from marks where what like 'how rows are hashed%'")
-    told = "began under an earlier version of cloister, .* go on with --same-rows"
+    told = "began under an earlier version of cloister, .* resume with --same-rows"
     with pytest.raises(Refused, match=told):
         run(ledger, some(), request, resume=cut)
     run(ledger, some(), request, resume=cut, same_rows=True)
@@ -282,7 +282,7 @@ def test_marks_say_how_a_table_is_read(lake: Any) -> None:
     """By which a run does not go on with one that is read otherwise."""
     lake.execute("ALTER TABLE rows ADD COLUMN ward VARCHAR DEFAULT 'A'")
     one, other, dropped = (
-        population(lake, categories={"ward": list(values)}, missing=missing).marks(KEY)
+        population(lake, categories={"ward": list(values)}, missing=missing).fingerprints(KEY)
         for values, missing in (["AB", "refuse"], ["BA", "refuse"], ["AB", "drop"])
     )
     assert "--category (categories=)" in [name for name in one if one[name] != other[name]]
@@ -291,11 +291,11 @@ def test_marks_say_how_a_table_is_read(lake: Any) -> None:
 
 def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: Any) -> None:
     with population(lake) as some:
-        marks, cut = some.marks(KEY), cut_off(ledger, some)
-        assert some.marks(bytes(32))["the rows"] != marks["the rows"]
+        fingerprints, cut = some.fingerprints(KEY), cut_off(ledger, some)
+        assert some.fingerprints(bytes(32))["the rows"] != fingerprints["the rows"]
     lake.execute("CREATE OR REPLACE TABLE rows AS SELECT * FROM rows ORDER BY y")
     with population(lake) as ordered:
-        assert ordered.marks(KEY) == marks
+        assert ordered.fingerprints(KEY) == fingerprints
     with population(lake, materialise=True) as copied:
         run(ledger, copied, resume=cut)
     assert ledger.runs()[-1].state == "done"
@@ -305,10 +305,10 @@ def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
     """A run would keep others of them."""
     lake.execute("CREATE TABLE named AS SELECT x, y, row_number() OVER (ORDER BY x) % 700 AS who FROM rows")
     with population(lake, "named", user_column="who") as some:
-        before = some.marks(KEY)
+        before = some.fingerprints(KEY)
     lake.execute("UPDATE named SET who = 699 - who")
     with population(lake, "named", user_column="who") as some:
-        after = some.marks(KEY)
+        after = some.fingerprints(KEY)
     assert [what for what in before if before[what] != after[what]] == ["the rows"]
 
 

@@ -24,7 +24,7 @@ TABLE = b"age,dose\n1.5,2\n3,4\n"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(TABLE), "it is gzip: call it .csv.gz"),
+        (gzip.compress(TABLE, mtime=0), "it is gzip: call it .csv.gz"),
         (b"PAR1" + b"\0" * 99, "it is Parquet: call it .parquet"),
         (b"ARROW1\0\0" + b"\0" * 99, "it is Arrow: call it .arrow"),
         (b"PK\3\4" + b"\0" * 99, "ZIP archive, or Excel's"),

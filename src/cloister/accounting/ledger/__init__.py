@@ -1,1 +1,1 @@
-"""A lifetime budget per data set, kept over many runs and processes."""
+"""The ledger: a lifetime budget per data set, kept over many runs and processes."""

@@ -1,33 +1,35 @@
-"""The counter beside a ledger, ``LEDGER.count``: how many rounds and answers of each run the ledger has held.
+"""The counter beside a ledger, ``LEDGER.count``: numbers of rounds and answers that the ledger has held of each run.
 
 A ledger alone cannot show that nothing is missing from it: an older copy is a sound ledger too, in which what was
 released since was never paid for. The counter, a second file, tells them apart.
 
-**The order.** All is done under the ledger's write lock, by one process at a time.
+**The order.** Everything happens under the ledger's write lock, in one process at a time.
 
 1. *Announce.* A transaction that reserves a run writes its id into the counter (with -1 rounds), before it commits.
 2. *Commit* the transaction.
 3. *Count.* Take the lock again, and copy the ledger's numbers of rounds and answers into the counter.
 4. *Return.* Only now does anybody learn of the transaction: only now is a row read for a round, or a value released.
-   (Whoever takes a run over writes, and so counts, before its record is in hand; a finished run was counted whole.)
+   (Whoever takes a run over writes, and so counts, before its record is in hand; a finished run was counted
+   completely.)
 
 **Killed in between.** Before 2, the counter knows of a run that may not exist: -1 rounds are fewer than none, and
 nothing is missing. Between 2 and 3 the ledger holds more than was counted; whoever writes next counts it before
-returning. So the counter is never ahead of its ledger, and is at least whatever anybody was told, at any time; a power
-cut changes nothing, since 1, 2 and 3 each end on the disk.
+returning. So the counter is never ahead of its ledger, and at any time covers everything that anybody has learned; a
+power cut changes nothing, since 1, 2 and 3 each end on the disk.
 
 **What follows.** Rounds and answers are never deleted. So a ledger that holds less than was counted is an older copy,
-or one from which entries were removed. A run that was announced is *whole*: all that it was told was counted. If a
-whole run has no round, in the ledger and in the counter, no call of ``open_round`` for it has ever returned, and no
-question was answered (law 2); once it is done, under the same lock, none ever will be. That proves what is given back.
+or one from which entries were removed. A run that was announced is *complete*: everything that it learned was counted.
+If a complete run has no round, in the ledger and in the counter, no call of ``open_round`` for it has ever returned,
+and no question was answered (law 2); once it is done, under the same lock, none ever will be. So its reservation can be
+given back.
 
 **What does not follow.** The two files are equals: both restored together, or the counter removed and the ledger
 restored, look as they did on that day. Hence backups hold the ledger and its key, and not the counter. Whoever may
 write the files can write anything: the figures of a run, and a lifetime, are guarded by permissions alone.
 
-A ledger without a counter (moved alone, or of before there were any) works as it did, and gets one when a run is
-reserved or goes on; its earlier runs are not whole, since nobody can tell what they asked. A counter is of the one
-ledger whose name it has; through a link, beside the file that the link leads to.
+A ledger without a counter (copied alone, or older than counters) works, and gets one when a run is reserved or resumed;
+its earlier runs are not complete, since nobody can tell what they asked. A counter belongs to the one ledger whose name
+it has; through a link, it is beside the file that the link leads to.
 """
 
 from __future__ import annotations
@@ -49,35 +51,46 @@ FORMAT = "cloister-counter-1"
 
 @final
 @attrs.frozen
-class Counted:
-    """What was counted of a run. Args: rounds (-1: it was announced, and perhaps never reserved), looks, whole."""
+class RunCount:
+    """Count of a run's rounds and answers.
+
+    Attributes:
+        rounds: rounds opened; -1: the run was announced, and perhaps never reserved.
+        lookups: answers released.
+        complete: whether the counter saw the run's reservation, and so everything since.
+    """
 
     rounds: int
-    looks: int
-    whole: bool
+    lookups: int
+    complete: bool
 
 
-Counts = Mapping[str, Counted]
-"""By the run's id."""
+Counts = Mapping[str, RunCount]
+"""Counts by the run's id."""
 
 
 def counter_of(ledger: Path) -> Path:
-    """The counter's file: beside the ledger, whatever links lead there."""
+    """Return the path of the counter: beside the ledger, after following links."""
     real = ledger.resolve()
     return real.with_name(f"{real.name}.count")
 
 
-def read(path: Path) -> dict[str, Counted]:
-    """What was counted; nothing if there is no such file.
+def read(path: Path) -> dict[str, RunCount]:
+    """Return the counts in a counter's file; none if there is no such file.
 
-    Raises: Damaged: it is no counter. CloisterError: it cannot be read.
+    Raises:
+        Damaged: it is no counter.
+        CloisterError: it cannot be read.
     """
     try:
-        kept = parsed(path.read_bytes())
-        if kept["format"] != FORMAT:
+        document = parsed(path.read_bytes())
+        if document["format"] != FORMAT:
             raise ValueError
-        runs = dict(kept["runs"])
-        return {run: Counted(int(rounds), int(looks), whole is True) for run, (rounds, looks, whole) in runs.items()}
+        runs = dict(document["runs"])
+        return {
+            run: RunCount(int(rounds), int(lookups), complete is True)
+            for run, (rounds, lookups, complete) in runs.items()
+        }
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -89,29 +102,35 @@ def read(path: Path) -> dict[str, Counted]:
         ) from None
 
 
-def held(db: sqlite3.Connection, known: Counts) -> dict[str, Counted]:
-    """What the ledger holds of each run, whole where that was known."""
+def counts_in(db: sqlite3.Connection, counted: Counts) -> dict[str, RunCount]:
+    """Return the counts of the runs in the ledger, complete where that was known."""
     rows = db.execute(
         "select id, (select count(*) from rounds where run = id), (select count(*) from looks where run = id) from runs"
     )
-    return {str(run): Counted(rounds, looks, run in known and known[run].whole) for run, rounds, looks in rows}
+    return {
+        str(run): RunCount(rounds, lookups, run in counted and counted[run].complete) for run, rounds, lookups in rows
+    }
 
 
-def lacking(holds: Counts, known: Counts) -> list[str]:
-    """Ids of runs of which a ledger holds fewer rounds or answers than were counted."""
-    none = Counted(-1, 0, False)
-    found = ((run, was, holds.get(run, none)) for run, was in known.items())
-    return [run for run, was, now in found if now.rounds < was.rounds or now.looks < was.looks]
+def runs_lacking_entries(stored: Counts, counted: Counts) -> list[str]:
+    """Return the ids of runs of which the ledger holds fewer rounds or answers than the counter."""
+    none = RunCount(-1, 0, False)
+    pairs = ((run, was, stored.get(run, none)) for run, was in counted.items())
+    return [run for run, was, now in pairs if now.rounds < was.rounds or now.lookups < was.lookups]
 
 
-def announced(before: Counts, holds: Counts) -> dict[str, Counted]:
-    """What a ledger held when a transaction began, and the runs that it reserved."""
-    return {**{run: Counted(-1, 0, True) for run in holds if run not in before}, **before}
+def with_announced(earlier: Counts, stored: Counts) -> dict[str, RunCount]:
+    """Return the counts when a transaction began, with the runs that it reserved."""
+    return {**{run: RunCount(-1, 0, True) for run in stored if run not in earlier}, **earlier}
 
 
 def write(path: Path, counts: Counts, ledger: Path) -> None:
-    """Replace the counter's file, for whoever may read the ledger. Raises: CloisterError: it cannot be written."""
-    runs = {run: attrs.astuple(found) for run, found in counts.items()}
+    """Replace the counter's file; whoever may read the ledger may read it.
+
+    Raises:
+        CloisterError: it cannot be written.
+    """
+    runs = {run: attrs.astuple(count) for run, count in counts.items()}
     try:
         replace(path, json.dumps({"format": FORMAT, "runs": runs}).encode(), ledger.stat().st_mode & 0o666)
     except OSError as error:
@@ -119,10 +138,12 @@ def write(path: Path, counts: Counts, ledger: Path) -> None:
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Write a file in place of another one, durably: a crash leaves the old one or the new one. The caller holds the
-    ledger's lock, so that nobody else writes the temporary file.
+    """Replace a file durably: a crash leaves the old one or the new one.
 
-    Raises: OSError.
+    The caller holds the ledger's lock, so that nobody else writes the temporary file.
+
+    Raises:
+        OSError: it cannot be written.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)  # of a process that was killed
@@ -143,7 +164,7 @@ def replace(path: Path, content: bytes, mode: int) -> None:
             os.close(folder)
 
 
-def unused(path: Path, run: str) -> bool:
-    """Whether all that a run was told was counted, and no round of it."""
-    found = read(path).get(run)
-    return found is not None and found.whole and found.rounds <= 0
+def never_asked(path: Path, run: str) -> bool:
+    """Return True if the count of a run is complete and it opened no round."""
+    count = read(path).get(run)
+    return count is not None and count.complete and count.rounds <= 0

@@ -1,6 +1,4 @@
-"""The SQLite file of a ledger: its tables, transactions on it, and its data sets and runs, for people and for the
-privacy filter.
-"""
+"""The SQLite file of a ledger: its tables, transactions on it, and its data sets and runs."""
 
 from __future__ import annotations
 
@@ -47,14 +45,15 @@ create table marks (
 create table of_users (dataset text primary key references datasets (name));
 create table results (run text primary key references runs (id), result text not null);
 """
-"""``of_users`` are the data sets whose lifetime is a user's, all others' is a row's. ``results`` is what finished runs
-released, as text that can be printed again without the rows and the options."""
+"""``of_users``: data sets whose unit of privacy is the user; all others' is the row. ``results``: what finished runs
+released, as text that can be printed again without the rows and the options.
+"""
 
 _OWNERS = (
     "create table if not exists owners (dataset text primary key references datasets (name), owner text not null, "
     "note text not null)"
 )
-"""Who answers for a data set, and a note on it: made when there is first one to write."""
+"""Owners of data sets and notes on them: made when there is first one to write."""
 
 LEDGER = Store(
     "ledger",
@@ -68,36 +67,46 @@ LEDGER = Store(
 
 @contextmanager
 def transaction(path: Path, kind: Literal["reading", "writing", "making"]) -> Iterator[sqlite3.Connection]:
-    """A transaction on a ledger, see ``Store``, that is counted when the block ends, see ``counter``.
+    """Open a transaction on a ledger (see ``Store``) that is counted when the block ends (see ``counter``).
 
-    Raises: InvalidInput: there is none. Damaged: it lacks what was counted.
+    Raises:
+        InvalidInput: there is no ledger.
+        Damaged: it lacks what was counted.
     """
     if kind != "making" and not path.is_file():
         raise InvalidInput(f"there is no ledger at {path}: check the path, or create one ('cloister ledger declare')")
     beside = counter.counter_of(path)
     with LEDGER.transaction(path, kind) as db:
-        known, before = _counted(db, path, beside)
+        counted, earlier = _counted(db, path, beside)
         yield db
-        holds = counter.held(db, known) if kind == "writing" else before
-        if holds.keys() != before.keys():
-            counter.write(beside, counter.announced(before, holds), path)
-    if kind == "writing" and holds != known:
+        stored = counter.counts_in(db, counted) if kind == "writing" else earlier
+        if stored.keys() != earlier.keys():
+            counter.write(beside, counter.with_announced(earlier, stored), path)
+    if kind == "writing" and stored != counted:
         with LEDGER.transaction(path, kind) as db:
             counter.write(beside, _counted(db, path, beside)[1], path)
 
 
 def _counted(db: sqlite3.Connection, path: Path, beside: Path) -> tuple[counter.Counts, counter.Counts]:
-    """What was counted of a ledger, and what it holds, which is no less. Raises: Damaged: it is."""
-    known = counter.read(beside)
-    holds = counter.held(db, known)
-    if lost := counter.lacking(holds, known):
-        more = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
-        raise LEDGER.damaged(path, f"it lacks rounds or answers of run {lost[0]}{more}, which {beside.name} counted")
-    return known, holds
+    """Return the counts of the counter and those of the ledger, which are no less.
+
+    Raises:
+        Damaged: they are less.
+    """
+    counted = counter.read(beside)
+    stored = counter.counts_in(db, counted)
+    if lost := counter.runs_lacking_entries(stored, counted):
+        others = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise LEDGER.damaged(path, f"it lacks rounds or answers of run {lost[0]}{others}, which {beside.name} counted")
+    return counted, stored
 
 
 def create(path: Path) -> None:
-    """Make an empty ledger, or check the one that is there. Raises: Damaged: not a ledger, or a broken one."""
+    """Make an empty ledger, or check the one that is there.
+
+    Raises:
+        Damaged: it is not a ledger, or a broken one.
+    """
     there = path.exists()
     try:
         with transaction(path, "making"):
@@ -110,34 +119,46 @@ def create(path: Path) -> None:
 
 
 def verify(path: Path) -> None:
-    """Read the whole file and check its structure. Raises: Damaged: it is not a ledger, or it is a broken one."""
+    """Read the whole file and check its structure.
+
+    Raises:
+        Damaged: it is not a ledger, or a broken one.
+    """
     with transaction(path, "reading") as db:
-        found = str(db.execute("pragma quick_check(1)").fetchone()[0])
-        if found != "ok":
-            raise LEDGER.damaged(path, found)
+        verdict = str(db.execute("pragma quick_check(1)").fetchone()[0])
+        if verdict != "ok":
+            raise LEDGER.damaged(path, verdict)
 
 
 MOST_NOTE = 200
-"""Most characters of a note."""
+"""Largest number of characters of a note."""
 
 
-def check_line(what: str, text: str) -> None:
-    """Raises: InvalidInput unless a text is one line of at most ``MOST_NOTE`` printable characters."""
+def check_line(field: str, text: str) -> None:
+    """Check that a text is one line of at most ``MOST_NOTE`` printable characters.
+
+    Raises:
+        InvalidInput: it is not.
+    """
     if not isinstance(text, str) or len(text) > MOST_NOTE or not text.isprintable():
         raise InvalidInput(
-            f"the {what} is {str(text)[:MOST_NOTE]!r}: give one line of at most {MOST_NOTE} printable characters"
+            f"the {field} is {str(text)[:MOST_NOTE]!r}: give one line of at most {MOST_NOTE} printable characters"
         )
 
 
 @final
 @attrs.frozen
 class About:
-    """Description of a run, for whoever reads the ledger: public figures, and the holder's own words.
+    """Description of a run for whoever reads the ledger: public figures, and the holder's own words.
 
-    Args: note (one line of at most ``MOST_NOTE`` printable characters), method (its name), k (a number, or a range as
-    text), columns (names of the features).
+    Args:
+        note: one line of at most ``MOST_NOTE`` printable characters.
+        method: its name.
+        k: a number, or a range as text.
+        columns: names of the features.
 
-    Raises: InvalidInput: the note is longer, or has other characters.
+    Raises:
+        InvalidInput: the note is longer, or has other characters.
     """
 
     note: str = ""
@@ -155,7 +176,7 @@ NOTHING = About()
 @final
 @attrs.frozen
 class RunStatus:
-    """One run, for people. epsilon, delta and rho are reserved while it is open, and spent when it is done.
+    """Status of a run. epsilon, delta and rho are reserved while it is open, and spent when it is done.
 
     ``started`` and ``finished`` are UTC, ISO 8601; ``rounds`` counts those opened, ``lookups`` those released.
     """
@@ -179,15 +200,17 @@ class RunStatus:
 
     @property
     def cost(self) -> Cost:
-        """The run's share of the lifetime budget."""
+        """Run's share of the lifetime budget."""
         return Cost(self.epsilon, self.delta, self.rho)
 
 
 @final
 @attrs.frozen
 class DatasetStatus:
-    """One data set, for people. ``spent`` counts open runs in full; ``left`` is text in the composition's currency.
-    ``owner`` and ``note`` are the curator's own words."""
+    """Status of a data set. ``spent`` counts open runs in full.
+
+    ``left`` is text in what its composition adds up; ``owner`` and ``note`` are the curator's own words.
+    """
 
     dataset: str
     lifetime: PrivacyTarget
@@ -204,7 +227,7 @@ class DatasetStatus:
 def status_of(
     life: Lifetime, declared: str, runs: tuple[RunStatus, ...], owner: str = "", note: str = ""
 ) -> DatasetStatus:
-    """The status of a data set with these runs."""
+    """Return the status of a data set with these runs."""
     spent = Cost.summed(r.cost for r in runs)
     left = life.left(spent)
     return DatasetStatus(
@@ -213,22 +236,22 @@ def status_of(
 
 
 def owners(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    """Owner and note of the data sets that have any, by name."""
+    """Return owner and note of the data sets that have any, by name."""
     if db.execute("select 1 from sqlite_schema where name = 'owners'").fetchone() is None:
         return {}
     return {name: (owner, note) for name, owner, note in db.execute("select dataset, owner, note from owners")}
 
 
-def keep_owner(db: sqlite3.Connection, dataset: str, owner: str | None, note: str | None) -> None:
+def store_owner(db: sqlite3.Connection, dataset: str, owner: str | None, note: str | None) -> None:
     """Write a data set's owner and its note; None leaves what is there."""
     db.execute(_OWNERS)
-    known = owners(db).get(dataset, ("", ""))
-    now = [old if new is None else new for old, new in zip(known, (owner, note), strict=True)]
+    stored = owners(db).get(dataset, ("", ""))
+    now = [old if new is None else new for old, new in zip(stored, (owner, note), strict=True)]
     db.execute("insert or replace into owners values (?, ?, ?)", [dataset, *now])
 
 
 def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
-    """All declared lifetimes, by name."""
+    """Return all declared lifetimes, by name."""
     rows = db.execute("select name, epsilon, delta, composition from datasets order by name")
     users = {name for (name,) in db.execute("select dataset from of_users")}
     return {
@@ -238,21 +261,27 @@ def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
 
 
 def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:
-    """One declared lifetime. Raises: UnknownName: no such data set."""
-    known = lifetimes(db)
-    if dataset not in known:
-        raise UnknownName("data set", dataset, known, "(declare its lifetime budget first: 'cloister ledger declare')")
-    return known[dataset]
+    """Return one declared lifetime.
+
+    Raises:
+        UnknownName: no such data set.
+    """
+    declared = lifetimes(db)
+    if dataset not in declared:
+        raise UnknownName(
+            "data set", dataset, declared, "(declare its lifetime budget first: 'cloister ledger declare')"
+        )
+    return declared[dataset]
 
 
 def result_of(db: sqlite3.Connection, run: str) -> str | None:
-    """The text of a finished run's result; None: it was finished without one."""
+    """Return the text of a finished run's result; None if it was finished without one."""
     row = db.execute("select result from results where run = ?", [run]).fetchone()
     return None if row is None else str(row[0])
 
 
 def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...]:
-    """The runs on one data set, or on all, oldest first."""
+    """Return the runs on one data set, or on all, oldest first."""
     rows = db.execute(
         "select id, dataset, state, measure, epsilon, delta, rho, plan, started, finished, "
         "(select count(*) from rounds where run = id), (select count(*) from looks where run = id), "
@@ -263,7 +292,11 @@ def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """Names as the ledger keeps them. Raises: Damaged."""
+    """Return the names in a stored list.
+
+    Raises:
+        Damaged: it is no list of names.
+    """
     try:
         names = parsed(text.encode())
         if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):

@@ -1,4 +1,4 @@
-"""A lifetime budget per data set, kept over many runs and processes in one SQLite file."""
+"""A ledger: lifetime budgets of data sets and their runs, in one SQLite file that many processes share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Self, final
 import attrs
 
 from cloister.accounting.ledger import database
-from cloister.accounting.ledger.counter import counter_of, unused
+from cloister.accounting.ledger.counter import counter_of, never_asked
 from cloister.accounting.ledger.database import (
     NOTHING,
     NOW,
@@ -21,48 +21,62 @@ from cloister.accounting.ledger.database import (
     DatasetStatus,
     RunStatus,
     check_line,
-    keep_owner,
     lifetime_of,
     lifetimes,
     owners,
     result_of,
     runs_of,
     status_of,
+    store_owner,
     transaction,
 )
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
-from cloister.accounting.ledger.run import Run, compare_reading, compare_rows, end, keep_marks, marked_rows, recorded
+from cloister.accounting.ledger.run import (
+    Run,
+    check_options,
+    check_rows,
+    mark_done,
+    record_of,
+    row_fingerprints,
+    store_fingerprints,
+)
 from cloister.accounting.privacy_target import PrivacyTarget, Unit
 from cloister.core.budget import Budget
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, Refused, UnknownName
-from cloister.core.record import Fingerprinter, Record
+from cloister.core.fingerprints import Fingerprinter
+from cloister.core.record import Record
 
-LATEST = 8
-"""Most finished runs that are named where none is open."""
+MAX_NAMED_RUNS = 8
+"""Largest number of finished runs that an error names where none is open."""
 
 
 @final
 @attrs.frozen
 class Ledger:
-    """Reserves a run's whole budget before it starts, and takes back what is left only when it ends.
+    """Ledger that reserves a run's whole budget before it starts, and takes back what is left when it ends.
 
     A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``.
     Processes that reserve runs at the same time are admitted one after the other. The ledger guards against accidents:
     an old copy is refused by the ``counter`` beside it, and whoever can write both can write anything.
 
-    Args: path (the file; ``Ledger.open`` checks it first).
+    All methods raise CloisterError if the file cannot be used now (locked, full disk, read-only), with what to do,
+    Damaged if it is no ledger or a broken one, and InvalidInput if it does not exist.
 
-    Raises (all methods):
-        CloisterError: the file cannot be used now (locked, full disk, read-only), with what to do. Damaged: it is no
-        ledger, or a broken one. InvalidInput: it is not there.
+    Args:
+        path: the file; ``Ledger.open`` checks it first.
     """
 
     path: Path = attrs.field(converter=Path)
 
     @classmethod
     def open(cls, path: str | PathLike[str], create: bool = False) -> Self:
-        """Read and check a ledger's file. Args: path, create (make an empty ledger if there is none)."""
+        """Check a ledger's file, and return the ledger.
+
+        Args:
+            path: the file.
+            create: make an empty ledger if there is none.
+        """
         ledger = cls(Path(path))
         if create:
             database.create(ledger.path)
@@ -84,31 +98,35 @@ class Ledger:
 
         Args:
             dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
-            epsilon, delta: what all runs together may cost.
+            epsilon: what all runs together may cost.
+            delta: as epsilon.
             composition: how runs add up, see ``privacy_filter``.
-            unit: whom it protects: every row, or every user with all her rows. A user is then always the same person:
-                two columns that tell users apart are two data sets.
-            owner, note: who answers for it, and a line on it, in place of what a declaration before said.
+            unit: the unit of privacy: a row, or a user with all of their rows. A user is then always the same person:
+                two columns that identify users are two data sets.
+            owner: who answers for it, in place of an earlier declaration's.
+            note: a line on it, likewise.
 
         Raises:
-            InvalidInput: figures out of range, an empty name, ``zcdp`` with delta = 0, or more than a line.
+            InvalidInput: figures out of range, an empty name, ``zcdp`` with delta = 0, or an owner or note of several
+                lines.
             Refused: the data set was declared with other figures.
         """
-        asked = checked(dataset, epsilon, delta, composition, unit, owner, note)
+        lifetime = checked_lifetime(dataset, epsilon, delta, composition, unit, owner, note)
         with transaction(self.path, "writing") as db:
-            known = lifetimes(db).get(dataset)
-            if known is None:
-                row = [dataset, asked.total.epsilon, asked.total.delta, composition]
+            declared = lifetimes(db).get(dataset)
+            if declared is None:
+                row = [dataset, lifetime.total.epsilon, lifetime.total.delta, composition]
                 db.execute(f"insert into datasets values (?, ?, ?, ?, {NOW})", row)
                 if unit == "users":
                     db.execute("insert into of_users values (?)", [dataset])
-            elif known != asked:
+            elif declared != lifetime:
                 raise Refused(
-                    f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
-                    f"composition {known.composition}, for {known.unit}: a lifetime budget cannot be changed"
+                    f"data set '{dataset}' was declared with epsilon {declared.total.epsilon}, delta "
+                    f"{declared.total.delta}, composition {declared.composition}, for {declared.unit}: a lifetime "
+                    f"budget cannot be changed"
                 )
             if owner is not None or note is not None:
-                keep_owner(db, dataset, owner, note)
+                store_owner(db, dataset, owner, note)
 
     def reserve(
         self,
@@ -121,38 +139,39 @@ class Ledger:
         run: str | None = None,
         about: About = NOTHING,
     ) -> Run:
-        """Take a run's whole budget out of the data set's lifetime, before any row is read.
+        """Reserve a run's whole budget in the data set's lifetime, before any row is read.
 
         Args:
             dataset: a declared name.
-            total, budget: what the run may cost (``budget`` from ``total.measured``).
+            total: what the run may cost.
+            budget: what that buys each row, from ``total.measured``.
             plan: digest of the public plan; whoever resumes must bring the same.
             seed: the run's public seed, kept for ``resume``.
-            rows: marks of the rows, kept for ``resume`` too.
-            run: its id, from ``new_run``, where somebody must know it beforehand.
-            about: what the run is, for whoever reads the ledger.
+            rows: fingerprints of the rows, kept for ``resume``.
+            run: its id, from ``new_run``, if somebody must know it beforehand.
+            about: description of the run, for whoever reads the ledger.
 
         Raises:
             BudgetExceeded: not enough is left; says how much is.
             UnknownName: no such data set.
             Refused: the run spends delta on thresholds, and runs on this data set add up in zCDP, where all of delta
-                pays for the conversion; or its guarantee is for users and the data set counts rows, or the reverse.
+                pays for the conversion; or its unit of privacy is not the data set's.
         """
         cost = Cost.reserved(total, budget)
         run, owner = run or new_run(), secrets.token_hex(16)
         if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
             self.admits(dataset, total, budget)
-        marks = marked_rows(self.path, run, rows)
+        fingerprints = row_fingerprints(self.path, run, rows)
         with transaction(self.path, "writing") as db:
             _admit(db, dataset, budget, cost, total.unit)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             row += [about.note, about.method, about.k, json.dumps(about.columns)]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null, ?, ?, ?, ?)", row)
-            keep_marks(db, run, marks)
+            store_fingerprints(db, run, fingerprints)
         return Run(run, dataset, seed, Record(), self.path, owner)
 
     def admits(self, dataset: str, total: PrivacyTarget, budget: Budget) -> None:
-        """Check whether a run could be reserved now. Raises: as ``reserve``."""
+        """Check that a run could be reserved now. It raises as ``reserve`` does."""
         with transaction(self.path, "reading") as db:
             _admit(db, dataset, budget, Cost.reserved(total, budget), total.unit)
 
@@ -165,80 +184,83 @@ class Ledger:
             run: its id.
             dataset: the declared name of the data that it goes on with.
             plan: digest of the public plan.
-            rows: marks of the rows that it goes on with, which must equal those that it was reserved with; without
-                any, somebody has to say that the rows are the same.
-            same_rows: accept other marks of rows: the caller says that they are the same (in files that were copied,
-                say). How rows are read is the same, whoever says so.
+            rows: fingerprints of the rows that it goes on with, which must equal those that it was reserved with.
+            same_rows: accept other fingerprints, or none: the caller vouches that the rows are the same (in files that
+                were copied, say). They must be read with the same options all the same.
 
         Raises:
             UnknownName: no such run.
-            Refused: it is finished, on another data set or of another plan, its rows are read otherwise or seem to be
-                others, or nobody can tell.
+            Refused: it is finished, on another data set or of another plan, its rows are read with other options or
+                seem to differ, or nobody can tell.
         """
         with transaction(self.path, "reading") as db:
-            _found(db, run, dataset, state="open")
-        marks, owner = marked_rows(self.path, run, rows), secrets.token_hex(16)
+            _checked_run(db, run, dataset, state="open")
+        fingerprints, owner = row_fingerprints(self.path, run, rows), secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
-            _found(db, run, dataset, state="open")
-            compare_reading(db, run, marks)  # first: a plan has features for names, this has options
-            seed = _found(db, run, dataset, plan).seed
+            _checked_run(db, run, dataset, state="open")
+            check_options(db, run, fingerprints)  # first: a plan has features for names, this has options
+            seed = _checked_run(db, run, dataset, plan).seed
             if not same_rows:
-                compare_rows(db, run, marks)
-            keep_marks(db, run, marks)
+                check_rows(db, run, fingerprints)
+            store_fingerprints(db, run, fingerprints)
             db.execute("update runs set owner = ? where id = ?", [owner, run])
-            return Run(run, dataset, seed, recorded(db, run), self.path, owner)
+            return Run(run, dataset, seed, record_of(db, run), self.path, owner)
 
     def replay(self, run: str, dataset: str, plan: str) -> Run | None:
-        """A finished run with its journal, from which its result can be computed again at no cost; None: it is open.
+        """Return a finished run with its journal, to compute its result again at no cost; None if it is open.
 
-        Raises: UnknownName: no such run. Refused: it is on another data set, or finished and of another plan, or was
-            given back.
+        Raises:
+            UnknownName: no such run.
+            Refused: it is on another data set, or finished and of another plan, or was given back.
         """
         with transaction(self.path, "reading") as db:
-            if _found(db, run, dataset).state == "open":
+            if _checked_run(db, run, dataset).state == "open":
                 return None
-            found = _found(db, run, dataset, plan)
-            _kept(db, run)
-            return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
+            row = _checked_run(db, run, dataset, plan)
+            _check_not_given_back(db, run)
+            return Run(run, dataset, row.seed, record_of(db, run), self.path, row.owner)
 
     def give_back(self, run: str) -> RunStatus:
-        """End a run that never opened a round, and return to its data set all that it reserved. A process that still
-        holds it can ask nothing more.
+        """End a run that never opened a round, and return all that it reserved to its data set.
 
-        That it opened none is proved by the ledger and its ``counter``; not if both were restored together.
+        A process that still holds the run can ask nothing more. That it opened no round is proved by the ledger and its
+        ``counter``; not if both were restored together.
 
-        Returns: the run as it was.
+        Returns:
+            The run as it was.
 
         Raises:
             UnknownName: no such run.
             Refused: it is finished, it opened a round, or nobody can tell, since no counter saw its reservation.
         """
         with transaction(self.path, "writing") as db:
-            _found(db, run, None, state="open")
-            beside, found = counter_of(self.path), next(status for status in runs_of(db, None) if status.id == run)
-            if found.rounds:
+            _checked_run(db, run, None, state="open")
+            counter, reserved = counter_of(self.path), next(status for status in runs_of(db, None) if status.id == run)
+            if reserved.rounds:
                 raise Refused(
-                    f"run {run} opened {found.rounds} rounds, and what they answered may be known: its reservation "
-                    f"stays; go on with --resume {run}, which pays nothing twice"
+                    f"run {run} opened {reserved.rounds} rounds, whose answers may be known: its reservation stays. "
+                    f"Resume it with --resume {run}, which pays nothing twice"
                 )
-            if not unused(beside, run):
+            if not never_asked(counter, run):
                 raise Refused(
-                    f"nobody can tell whether run {run} asked anything ({beside.name} has not counted it since it was "
-                    f"reserved): its reservation stays; go on with --resume {run}, which pays nothing twice"
+                    f"run {run} may have asked something ({counter.name} has not counted it since it was reserved): "
+                    f"its reservation stays. Resume it with --resume {run}, which pays nothing twice"
                 )
-            end(db, run, Cost())
-            return found
+            mark_done(db, run, Cost())
+            return reserved
 
     def plan_of(self, run: str) -> str | None:
-        """The digest of the plan that a run was reserved for; None: there is no such run."""
+        """Return the digest of the plan that a run was reserved for; None if there is no such run."""
         with transaction(self.path, "reading") as db:
             row = db.execute("select plan from runs where id = ?", [run]).fetchone()
             return None if row is None else str(row[0])
 
     def result(self, run: str) -> str:
-        """Result of a finished run, as the text that it was finished with.
+        """Return the result of a finished run, as the text that it was finished with.
 
-        Raises: UnknownName: no such run. Refused: it is not finished, or was finished without one.
+        Raises:
+            UnknownName: no such run.
+            Refused: it is not finished, or was finished without one.
         """
         with transaction(self.path, "reading") as db:
             row = db.execute("select dataset, state from runs where id = ?", [run]).fetchone()
@@ -247,39 +269,43 @@ class Ledger:
             dataset, state = row
             text = result_of(db, run)
             if state != "open":
-                _kept(db, run)
+                _check_not_given_back(db, run)
         again = shlex.join(["--ledger", str(self.path), "--dataset", dataset, "--resume", run])
         if state == "open":
             raise Refused(f"run {run} is not finished: repeat its command with {again}, which pays nothing twice")
         if text is None:
             raise Refused(
                 f"the ledger does not hold the result of run {run}: repeat its command with {again}, which computes it "
-                f"again for nothing"
+                f"again at no cost"
             )
         return text
 
     def status(self) -> tuple[DatasetStatus, ...]:
-        """All data sets, by name."""
+        """Return the status of all data sets, by name."""
         with transaction(self.path, "reading") as db:
             declared = dict(db.execute("select name, declared from datasets"))
-            said = owners(db)
+            curators = owners(db)
             return tuple(
-                status_of(life, declared[name], runs_of(db, name), *said.get(name, ()))
+                status_of(life, declared[name], runs_of(db, name), *curators.get(name, ()))
                 for name, life in lifetimes(db).items()
             )
 
     def runs(self, dataset: str | None = None) -> tuple[RunStatus, ...]:
-        """The runs on one data set, or on all, oldest first. Raises: UnknownName: no such data set."""
+        """Return the runs on one data set, or on all, oldest first.
+
+        Raises:
+            UnknownName: no such data set.
+        """
         with transaction(self.path, "reading") as db:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
 
 
 def new_run() -> str:
-    """The id of a run that nobody has reserved yet."""
+    """Return a new id for a run."""
     return secrets.token_hex(6)
 
 
-def checked(
+def checked_lifetime(
     dataset: str,
     epsilon: float,
     delta: float,
@@ -288,7 +314,7 @@ def checked(
     owner: str | None = None,
     note: str | None = None,
 ) -> Lifetime:
-    """A lifetime that may be declared. Args, and Raises: InvalidInput: as ``Ledger.declare``."""
+    """Return a lifetime that may be declared; arguments and InvalidInput as in ``Ledger.declare``."""
     total = PrivacyTarget(epsilon, delta)
     check_line("owner", owner or "")
     check_line("note", note or "")
@@ -307,14 +333,14 @@ def checked(
 
 
 def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, unit: Unit) -> None:
-    """Check that the lifetime covers a run and all admitted before, finished or not. Raises: as ``Ledger.reserve``."""
+    """Check that the lifetime covers a run and all admitted before, finished or not; raise as ``Ledger.reserve``."""
     lifetime = lifetime_of(db, dataset)
-    lifetime.refuse_other(unit, budget)
+    lifetime.check_run(unit, budget)
     lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
 
 
 @attrs.frozen
-class _Found:
+class _RunRow:
     """Columns of a run's row in the database."""
 
     seed: bytes
@@ -322,30 +348,36 @@ class _Found:
     owner: str
 
 
-def _kept(db: sqlite3.Connection, run: str) -> None:
-    """Raises: Refused: a finished run was given back."""
-    asked = db.execute("select count(*) from rounds where run = ?", [run]).fetchone()[0]
-    if not asked and result_of(db, run) is None:
+def _check_not_given_back(db: sqlite3.Connection, run: str) -> None:
+    """Check that a finished run was not given back.
+
+    Raises:
+        Refused: it was.
+    """
+    rounds = db.execute("select count(*) from rounds where run = ?", [run]).fetchone()[0]
+    if not rounds and result_of(db, run) is None:
         raise Refused(f"run {run} was given back before it asked anything: start a new one")
 
 
-def _found(
+def _checked_run(
     db: sqlite3.Connection, run: str, dataset: str | None, plan: str | None = None, state: str | None = None
-) -> _Found:
-    """The run, checked to be on this data set, of this plan and in this state if one is given.
+) -> _RunRow:
+    """Return the run, checked to be on this data set, of this plan and in this state if one is given.
 
-    Raises: UnknownName: no such run. Refused: a check fails.
+    Raises:
+        UnknownName: no such run.
+        Refused: a check fails.
     """
     row = db.execute("select dataset, plan, state, seed, owner from runs where id = ?", [run]).fetchone()
     if row is None:
-        there = db.execute("select id, state from runs order by rowid desc").fetchall()
-        left = [name for name, now in there if now == "open"]
-        raise UnknownName("run", run, left or [name for name, _ in there[:LATEST]])
-    owned, known, now, seed, owner = row
+        stored = db.execute("select id, state from runs order by rowid desc").fetchall()
+        open_runs = [name for name, now in stored if now == "open"]
+        raise UnknownName("run", run, open_runs or [name for name, _ in stored[:MAX_NAMED_RUNS]])
+    owned, reserved_plan, now, seed, owner = row
     if dataset not in (None, owned):
         raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
     if state not in (None, now):
         raise Refused(f"run {run} is finished: its result is final, start a new run")
-    if plan not in (None, known):
-        raise Refused(f"run {run} was reserved for plan {known}, this plan is {plan}: give it the same options")
-    return _Found(bytes(seed), now, owner)
+    if plan not in (None, reserved_plan):
+        raise Refused(f"run {run} was reserved for plan {reserved_plan}, this plan is {plan}: give it the same options")
+    return _RunRow(bytes(seed), now, owner)

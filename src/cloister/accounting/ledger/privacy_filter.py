@@ -1,4 +1,4 @@
-"""Joint price of all runs on one data set: a privacy filter, fixed when the data set is declared.
+"""A privacy filter over all runs on one data set, with figures fixed when the data set is declared.
 
 A filter admits a run iff the sum of what was admitted before and the run itself stays within fixed figures, while each
 run's own budget may have been chosen after seeing what earlier runs released. Both filters here are valid in that fully
@@ -14,7 +14,7 @@ adaptive setting, and only add numbers:
 Runs may overlap in time: a filter for (epsilon, delta), or for Renyi divergence of one order, also holds for
 interactive mechanisms that run concurrently (Haney et al. 2023), and the rule for rho is the same at every order.
 
-Never a numerical composition across runs: its figures would have to be known before the first run.
+Runs are never composed numerically: the figures of all of them would have to be known before the first one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Composition: TypeAlias = Literal["basic", "zcdp"]
 @final
 @attrs.frozen
 class Cost:
-    """The cost of runs in both currencies: epsilon (nats) with delta, and rho."""
+    """Cost of runs under both compositions: epsilon (nats) with delta, and rho."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -45,14 +45,14 @@ class Cost:
 
     @classmethod
     def reserved(cls, total: PrivacyTarget, budget: Budget) -> Self:
-        """The most that a run under this total and budget can cost. A pure run costs no delta beyond what its
-        mechanisms spend themselves.
+        """Return the most that a run under this target and budget can cost.
 
-        Raises: InvalidInput: a budget for exact answers, which no lifetime can pay.
+        Raises:
+            InvalidInput: the budget is for exact answers, which no lifetime can pay.
         """
         paid = total.paid(budget).amount
         match budget.measure:
-            case "pure":
+            case "pure":  # no delta beyond what its mechanisms spend themselves
                 return cls(total.epsilon, budget.delta, rho_of_pure(paid))
             case "gaussian":
                 return cls(total.epsilon, total.delta, paid / 2)
@@ -63,31 +63,31 @@ class Cost:
                     "a run with exact answers has no privacy: run it without a ledger, on data that needs none"
                 )
 
-    def less(self, spent: Spent) -> Cost:
-        """The actual cost of a run that has ended normally: never more than this reservation.
+    def actual(self, spent: Spent) -> Cost:
+        """Return the actual cost of a run that has ended normally: never more than this reservation.
 
         Its epsilon is the least at this delta; its delta is the mechanisms' own, if that epsilon needs no more.
         """
-        epsilon, own = min(self.epsilon, spent.epsilon(self.delta)), min(self.delta, spent.delta)
-        delta = own if spent.epsilon(own) <= epsilon else self.delta
+        epsilon, own_delta = min(self.epsilon, spent.epsilon(self.delta)), min(self.delta, spent.delta)
+        delta = own_delta if spent.epsilon(own_delta) <= epsilon else self.delta
         return Cost(epsilon, delta, min(self.rho, spent.all_rho))
 
     @classmethod
     def summed(cls, costs: Iterable[Cost]) -> Self:
-        """The sum, independent of the order to the last digit."""
+        """Return the sum, independent of the order to the last digit."""
         return cls(*(math.fsum(figure) for figure in zip(*map(attrs.astuple, costs), strict=True)))
 
 
 @final
 @attrs.frozen
 class Lifetime:
-    """The lifetime budget of one data set.
+    """Lifetime budget of one data set.
 
     Args:
         dataset: its declared name.
         total: what all runs together may cost.
         composition: how runs add up.
-        unit: whom it protects.
+        unit: the unit of privacy.
     """
 
     dataset: str
@@ -97,49 +97,61 @@ class Lifetime:
 
     @property
     def rho(self) -> float:
-        """The largest sum of rho under ``zcdp``."""
+        """Largest sum of rho under ``zcdp``."""
         return rho_of(self.total.epsilon, self.total.delta)
 
-    def refuse_other(self, unit: Unit, budget: Budget) -> None:
-        """Raises: Refused unless a run protects whom this lifetime protects, and pays in what it adds up in."""
+    def check_run(self, unit: Unit, budget: Budget) -> None:
+        """Check that a run has this lifetime's unit of privacy and a budget that its composition can add up.
+
+        Raises:
+            Refused: it has not.
+        """
         if unit != self.unit:
             ways = {"rows": "without --user-column", "users": "with --user-column and --rows-per-user"}
             raise Refused(
-                f"data set '{self.dataset}' counts what {self.unit} pay, and this run promises something to {unit}, "
-                f"which does not add up: run it {ways[self.unit]}, or declare another data set with --unit {unit}"
+                f"data set '{self.dataset}' protects {self.unit} and this run protects {unit}, and their costs do not "
+                f"add up: run it {ways[self.unit]}, or declare another data set with --unit {unit}"
             )
         if self.composition == "zcdp" and budget.delta > 0:
             raise Refused(
-                f"data set '{self.dataset}' adds up runs in zCDP, which has no delta left for thresholds: leave out "
+                f"data set '{self.dataset}' composes runs in zCDP, which leaves no delta for thresholds: leave out "
                 f"--describe-words (describe_words=), and count with discrete-laplace or discrete-gaussian instead of "
                 f"thresholded"
             )
 
-    def admit(self, before: Cost, asked: Cost) -> None:
-        """Check that a run may be admitted. Raises: BudgetExceeded: the sum would be too large; says what is left."""
-        after = Cost.summed((before, asked))
+    def admit(self, spent: Cost, requested: Cost) -> None:
+        """Check that a run may be admitted.
+
+        Args:
+            spent: the cost of the runs admitted before.
+            requested: the cost of this one.
+
+        Raises:
+            BudgetExceeded: the sum would be too large; says what is left.
+        """
+        after = Cost.summed((spent, requested))
         if self.composition == "zcdp":
             if not after.rho <= self.rho * ROUNDING:
-                raise BudgetExceeded(f"rho {asked.rho:.6g}", self.left(before), f"data set '{self.dataset}'")
+                raise BudgetExceeded(f"rho {requested.rho:.6g}", self.left(spent), f"data set '{self.dataset}'")
         elif not (after.epsilon <= self.total.epsilon * ROUNDING and after.delta <= self.total.delta * ROUNDING):
-            figures = f"epsilon {asked.epsilon:.6g}, delta {asked.delta:.6g}"
+            figures = f"epsilon {requested.epsilon:.6g}, delta {requested.delta:.6g}"
             raise BudgetExceeded(
-                figures, self.left(before), f"data set '{self.dataset}'", self._lacking_delta(before, asked)
+                figures, self.left(spent), f"data set '{self.dataset}'", self._delta_advice(spent, requested)
             )
 
-    def _lacking_delta(self, before: Cost, asked: Cost) -> str:
-        """What to do where delta is missing; empty where epsilon alone is."""
-        if before.delta + asked.delta <= self.total.delta * ROUNDING:
+    def _delta_advice(self, spent: Cost, requested: Cost) -> str:
+        """Return what to do where delta is missing; empty where epsilon alone is."""
+        if spent.delta + requested.delta <= self.total.delta * ROUNDING:
             return ""
         if not self.total.delta:
             return (
                 f"Delta is what is missing: the data set was declared without any. Ask for --delta 0 (delta=0), or "
-                f"declare another data set with --delta {asked.delta:g} or more"
+                f"declare another data set with --delta {requested.delta:g} or more"
             )
         return "Delta is what is missing: ask for a smaller --delta (delta=), or for 0"
 
     def left(self, spent: Cost) -> str:
-        """The rest of the budget, as text for people."""
+        """Return the rest of the budget, as text for people."""
         if self.composition == "zcdp":
             rho, delta = max(0.0, self.rho - spent.rho), self.total.delta
             return f"rho {rho:.6g} (alone: epsilon {epsilon_of_rho(rho, delta):.4g} at delta {delta:g})"

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import Crowd, Size, Step
 from cloister.collection.wire.batches import MAX_ROUNDS
@@ -36,6 +37,7 @@ from cloister.core.record import Record
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
+from cloister.core.wrappers import ColumnNames
 
 if TYPE_CHECKING:
     from cloister.run.method_selection import MethodSelection
@@ -137,6 +139,11 @@ class CollectionPlan:
     def names(self) -> tuple[str, ...]:
         """Names of the columns; where they have none, their positions."""
         return self.columns or tuple(map(str, range(self.dimension)))
+
+    @property
+    def column_names(self) -> ColumnNames:
+        """The same, as the layers of its method take them."""
+        return ColumnNames(self.names, self.categories)
 
     @property
     def problem(self) -> Problem:

@@ -25,11 +25,10 @@ from cloister.collection.plan.bundle import missing, promise
 from cloister.collection.plan.costs import Crowd, Size, Step, sent_bytes
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.wire.answers import layout_of
-from cloister.core.capabilities import PredictsError, Zooming, part_lost, predicted_error
+from cloister.core.capabilities import PredictsError, predicted_error, relative_loss
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import cube
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
@@ -37,12 +36,10 @@ from cloister.core.reports import facts_of
 from cloister.core.reproducible_math import figure
 from cloister.core.trust import Shuffled
 from cloister.rows.columns import select_by_name
-from cloister.rows.keywords import described
 from cloister.rows.options import Reading
 from cloister.rows.selection import Selection
 from cloister.run.bounds import named_in
-from cloister.run.describing import clustered, price
-from cloister.run.framing import price as price_of_zoom, recorded, unframed
+from cloister.run.layers.levels import clustering, levels, method_of, prices, recorded
 from cloister.run.method_selection import MethodSelection, in_words
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
@@ -214,8 +211,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         "What to expect:",
         *_indented([] if plan.choice is None else [plan.choice.note]),
         *_indented(expectation(plan).splitlines()),
-        *_indented(price_of_zoom(plan.compose(), plan.problem, plan.names).splitlines()),
-        *_indented(price(plan.compose(), plan.problem, plan.names, plan.categories).splitlines()),
+        *_indented(prices(levels(plan.compose(), plan.problem), plan.column_names)),
         *_indented(_sizes(plan, rounds).splitlines()),
         "",
         "What people who lie can do:",
@@ -235,9 +231,9 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 
 def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
     """What people who lie can do. Args: rounds (all of them)."""
-    composed, problem = clustered(plan.compose(), plan.problem)
+    every = levels(plan.compose(), plan.problem)
     # in a frame vectors are in its units, however wide the columns are, or of unknown width
-    domain = cube(problem.domain.dimension) if composed.spec.wraps else plan.domain
+    domain = plan.domain if clustering(every).wrapper is None else every[0].problem.domain
     return Harm.of(rounds, plan.k, domain.diameter / 2)
 
 
@@ -264,14 +260,14 @@ def _sizes(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 
 def expectation(plan: CollectionPlan) -> str:
     """How much noise will move the centres, for people."""
-    o, method = plan.outlook, unframed(plan.compose()).spec
+    o, method = plan.outlook, method_of(plan.compose()).spec
     if o is None:
         return f"'{method.name}' cannot say beforehand how well it will do."
     falls = f"v falls with the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
         f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); a v of 1 is no better "
-        f"than one centre. As 'cloister explain' has it, {in_words(part_lost(o.error, method.objective))}.\n{falls}"
+        f"than one centre. As 'cloister explain' has it, {in_words(relative_loss(o.error, method.objective))}.\n{falls}"
     )
 
 
@@ -295,14 +291,10 @@ def without_bundle(plan: CollectionPlan) -> tuple[str, ...]:
 
 
 def _outlook(plan: PreparedRun) -> Outlook | None:
-    composed, problem = clustered(plan.composed, plan.problem)
-    method: Any = unframed(composed).value
+    level = plan.levels[0]
+    method, problem = level.composed.value, level.problem
     if not isinstance(method, PredictsError):
         return None
-    if composed.spec.wraps:
-        frame: Zooming = composed.value
-        left = problem.split(frame.share_of(problem))[1]
-        problem = attrs.evolve(left, domain=cube(problem.domain.dimension))
     error = predicted_error(method, problem)
     return Outlook(figure(error), _round_figure(_rows_needed(method, problem)))
 
@@ -337,7 +329,7 @@ def _selected(
     categories: Mapping[str, Any] | None,
 ) -> Selection:
     """The columns that people's rows have. Raises: InvalidInput: nothing names them, or they do not go together."""
-    told = described(request.describe, request.describe_words, request.most_words)
+    told = request.described
     if columns is not None and (not columns or not all(columns) or len(set(columns)) != len(columns)):
         raise InvalidInput("columns must have names, and different ones")
     reading = Reading(columns=columns, categories=categories, bounded=named_in(request.bounds), described=told)

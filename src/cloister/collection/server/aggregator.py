@@ -35,10 +35,8 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
 from cloister.rows.workers.engine import Engine, spread
-from cloister.run.describing import clustered, price, told
-from cloister.run.framing import notes, recorded
+from cloister.run.layers.levels import clustering, facts, levels, notes, recorded
 from cloister.run.result import Result
-from cloister.run.starting import notes_on_start
 
 
 @final
@@ -181,21 +179,17 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     columns, composed = plan.names, plan.compose()
-    said = (
-        *notes(composed, plan.problem, found.details, columns),
-        price(composed, plan.problem, columns, plan.categories),
-    )
-    privacy = plan.statement(session.rounds, (*filter(None, said), *notes_on_start(composed, found.details)))
+    every = levels(composed, plan.problem)
+    privacy = plan.statement(session.rounds, tuple(notes(every, plan.column_names, found.details)))
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
-    domain, described = clustered(composed, plan.problem)[1].domain, told(composed, columns, plan.categories)
+    domain, more = clustering(every).problem.domain, facts(every, plan.column_names)
     assert isinstance(domain, (Box, Ball))
-    more: dict[str, Any] = {"described": described} if described else {}
     used = columns[: domain.dimension]
     if listed := {name: list(v) for name, v in plan.categories.items() if f"{name}={v[0]}" in used}:
         more["categories"] = listed
-    facts = {"k": plan.k, "rows": plan.rows, "bounds": plain(domain), **more, "lattice unit": domain.unit}
-    return Result(found.centers, found.weights, used, recorded(composed), facts, privacy, details, __version__)
+    problem = {"k": plan.k, "rows": plan.rows, "bounds": plain(domain), **more, "lattice unit": domain.unit}
+    return Result(found.centers, found.weights, used, recorded(composed), problem, privacy, details, __version__)
 
 
 def _closed(

@@ -57,7 +57,7 @@ def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) 
     found = sorted(_proportions(round, answers, summaries), key=Proportion.log_chance)
     least = math.log(SIGNIFICANCE / 2 / max(1, len(found)))
     return [
-        f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so "
+        f"{one.label} has {one.count:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so "
         f"far off comes by chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so some people chose their "
         f"numbers by the question they lead to"
         for one in found
@@ -109,7 +109,7 @@ def _said(where: str, one: Proportion) -> str:
     least, most = (f"{one.among * chance:,.0f}" for chance in one.bounds)
     expected = least if least == most else f"{least} to {most}"
     return (
-        f"{where}, {one.what}: {one.found:,} of {one.among:,} reports, where encoders make {expected}, whatever the "
+        f"{where}, {one.label}: {one.count:,} of {one.among:,} reports, where encoders make {expected}, whatever the "
         f"rows are: so far off comes by chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so some people "
         f"send what no encoder made"
     )

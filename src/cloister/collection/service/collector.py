@@ -31,7 +31,7 @@ from cloister.collection.service.limits import DEFAULT, REASONS, HeldBytes, Limi
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, passing
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, transient_errors
 from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
@@ -155,7 +155,7 @@ class Collector:
         limits: Limits = DEFAULT,
         told: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
-        with passing(errno.ENOENT):  # a file system that is not mounted yet
+        with transient_errors(errno.ENOENT):  # a file system that is not mounted yet
             self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
         check_apart(plan, out)
@@ -313,8 +313,11 @@ class Collector:
         """Forget addresses, and open the next round if there is one. Raises: any exception: not possible now."""
         self.rates.forget()
         if self.opened is not None:
-            await asyncio.to_thread(self._check_plan)
-            if await asyncio.to_thread(self.opened.next.exists):
+            closed = await asyncio.to_thread(self.opened.next.exists)
+            await asyncio.to_thread(
+                self._check_plan
+            )  # afterwards: the answers may be another plan's, put here meanwhile
+            if closed:
                 self._last, self.opened = self.opened, None
         if self.opened is None and not self.done:
             await self._next()

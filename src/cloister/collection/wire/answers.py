@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.budget import Share
-from cloister.core.encoding import Owned, encode_lattice
+from cloister.core.encoding import OwnedReport, encode_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, unit_floats
@@ -235,7 +235,7 @@ class AnswerLayout:
             answers[rows, body.start - NUMBER.itemsize : body.start] = _number(question)
         answers[rows, body.start : body.start + body.bytes] = bodies
 
-    def fill(self, answers: Packed, drawn: tuple[Owned, ...]) -> None:
+    def fill(self, answers: Packed, drawn: tuple[OwnedReport, ...]) -> None:
         """Write what users (n,) say, one part per question, into their ``empty`` answers (n, A)."""
         for question, said in enumerate(drawn):
             columns, rows, body = said.report.columns(), said.rows, self.bodies[question]

@@ -62,12 +62,10 @@ class Spec:
             low numbers first; None: only where it is named.
         alternatives: of a method, other components for its slots, a mapping for each way. If ``auto``
             picks it, it is judged with them, too, under a curator, where the caller leaves these slots open.
-        wraps: of a method that adds something to another one, the slot that holds it; else empty. It has a slot
-            ``counts`` too. A run puts methods into the one with the lowest ``fills``, and records the inner one with
-            what was added beside it.
-        adds: what: "frame" of a class that is ``core.capabilities.Zooming`` and has the options ``share`` and
-            ``scale``, "description" of one with the options ``share``, ``columns`` and ``beside``, or "words" of one
-            with the options ``share`` and ``slots``.
+        adds: of a method that wraps another one (``core.wrappers.Wrapper``), what it adds: a result records the inner
+            method, and under this key the wrapper. Of several that add the same, a run takes the one with the lowest
+            ``fills``. A built-in layer asks for "frame" (options ``share`` and ``scale``), "description" (``share``,
+            ``columns`` and ``beside``) or "words" (``share`` and ``slots``).
         starts: of a method that begins from public centres, the path of the option that they are; else empty. What
             ``auto`` picks stands in the slot ``fresh`` of the one with the lowest ``fills``, where a run has a start.
 
@@ -86,8 +84,7 @@ class Spec:
     objective: str = ""
     fills: int | None = None
     alternatives: tuple[Mapping[str, str], ...] = ()
-    wraps: str = ""
-    adds: str = "frame"
+    adds: str = ""
     starts: str = ""
 
     def __attrs_post_init__(self) -> None:

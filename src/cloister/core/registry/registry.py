@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition, theirs
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition, plugin_errors
 from cloister.core.registry.components import GROUP, ROLES, Role, Spec, trust_of
 
 MANIFEST = "cloister.plugins.manifest"
@@ -65,7 +65,7 @@ class Registry:
     def load(self, spec: Spec) -> type[Any]:
         """Import a component's class. Raises: InvalidInput if that fails, or the class is not as its spec says."""
         module, _, name = spec.target.partition(":")
-        with theirs(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}"):
+        with plugin_errors(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}"):
             cls: type[Any] = getattr(importlib.import_module(module), name)
         if (own := trust_of(cls)) and spec.trust not in (None, own):
             raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {own}")
@@ -90,10 +90,9 @@ class Registry:
         fit = [s for s in self.specs(role) if trust is not None and s.trust == trust and s.fills is not None]
         return sorted(fit, key=lambda s: (s.fills or 0, s.name))
 
-    def wrapper(self, adds: str = "frame") -> Spec:
-        """The method that a run puts others into where they need a frame, or a description. Raises: InvalidInput: none
-        is installed."""
-        found = [s for s in self.specs("Method") if s.wraps and s.adds == adds]
+    def wrapper(self, adds: str) -> Spec:
+        """Return the method that a run puts others into, to add this. Raises: InvalidInput: none is installed."""
+        found = [s for s in self.specs("Method") if s.adds == adds]
         return _first(found, f"wraps another one to add a {adds}: leave out what asks for one")
 
     def starter(self) -> Spec:

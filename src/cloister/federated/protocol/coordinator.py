@@ -16,16 +16,7 @@ from typing import final
 import attrs
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.federated.protocol.agreement import (
-    HASH,
-    NONCE,
-    Agreement,
-    check_journal,
-    differing,
-    from_bytes,
-    journal_name,
-    session_of,
-)
+from cloister.federated.protocol.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.messages import (
     COORDINATOR,
@@ -38,7 +29,8 @@ from cloister.federated.protocol.messages import (
     read,
     split_hellos,
 )
-from cloister.federated.protocol.streams import agreed, public_key, uncovered
+from cloister.federated.protocol.outline import differing, from_bytes
+from cloister.federated.protocol.streams import public_key, shared_secret, without_coordinator_mask
 from cloister.federated.protocol.vectors import Noise, Shape, pack, shape_bytes, unpack
 
 FROM_PARTIES = frozenset({Kind.HELLO, Kind.VECTOR, Kind.ASK, Kind.CHECK, Kind.LEAVE})
@@ -46,13 +38,18 @@ OPENING, ABORT, CLOSED = range(3)
 PLACE = struct.Struct("<II")
 
 NOTED = -2
-"""In place of a round: the sender waits for no more than a word."""
+"""Stands in for a round where the sender waits for an acknowledgement only."""
 
 
 @final
 @attrs.frozen
 class Due:
-    """The reply that a sender waits for. Args: round (-1 for the opening, ``NOTED`` for a word), attempt."""
+    """Reply that a sender waits for.
+
+    Args:
+        round: -1 for the opening, ``NOTED`` for an acknowledgement.
+        attempt: of the round.
+    """
 
     round: int
     attempt: int = 0
@@ -70,7 +67,8 @@ class Coordinator:
     Attributes:
         failed: why the session ended, if it did.
 
-    Raises: InvalidInput: the key is not the agreement's.
+    Raises:
+        InvalidInput: the key is not the agreement's.
     """
 
     def __init__(self, agreement: Agreement, journal: SessionJournal | None = None, *, private: bytes) -> None:
@@ -90,17 +88,17 @@ class Coordinator:
 
     @property
     def round(self) -> int:
-        """The first round without an answer."""
+        """First round without an answer."""
         return len(self._answers)
 
     @property
     def attempt(self) -> int:
-        """The open attempt of that round."""
+        """Open attempt of that round."""
         return self._attempt
 
     @property
     def session(self) -> bytes:
-        """The session's name; empty until all have joined."""
+        """Session's name; empty until all have joined."""
         return self._session
 
     @property
@@ -114,9 +112,14 @@ class Coordinator:
         self._rounds.append((shape, noise))
 
     def receive(self, sender: str, data: bytes) -> Due:
-        """Accept one message. Args: sender (the name that the transport has authenticated).
+        """Accept one message.
 
-        Raises: Rejected: it is not accepted; the error names the party.
+        Args:
+            sender: the name that the transport has authenticated.
+            data: the message.
+
+        Raises:
+            Rejected: it is not accepted; the error names the party.
         """
         index = self.agreement.index(sender)
         if index < 0:
@@ -125,7 +128,7 @@ class Coordinator:
             raise self.failed
         message = read(data, FROM_PARTIES, sender)
         if message.kind in (Kind.CHECK, Kind.LEAVE):
-            return self._before(sender, message)
+            return self._before_joining(sender, message)
         if message.sender != index:
             raise Rejected(
                 Reason.UNKNOWN_PARTY, f"'{sender}' sent a message in the name of party {message.sender}", sender
@@ -137,7 +140,11 @@ class Coordinator:
         return self._ask(sender, message) if message.kind is Kind.ASK else self._vector(index, sender, message)
 
     def outcome(self, due: Due) -> bytes | None:
-        """The message that a sender waits for; None while others are missing. Raises: Rejected: it will never come."""
+        """Return the message that a sender waits for; None while others are missing.
+
+        Raises:
+            Rejected: it will never come.
+        """
         if due.round == NOTED:
             return Message(Kind.NOTED, COORDINATOR, self.agreement.hash).to_bytes()
         if due.round < 0:
@@ -157,19 +164,27 @@ class Coordinator:
         return None
 
     def abort(self) -> tuple[str, ...]:
-        """Give up the current attempt: its vectors are forgotten, and the next one takes fresh masks. Returns the
-        missing parties."""
+        """Give up the current attempt: its vectors are forgotten, and the next one takes fresh masks.
+
+        Returns:
+            The missing parties.
+        """
         gone = self.missing
         self._next_attempt()
         return gone
 
     def fail(self, why: str, party: str = "") -> Rejected:
-        """End the session. Answered rounds stay answered. Args: party (at fault; those who are missing, if empty)."""
+        """End the session. Answered rounds stay answered.
+
+        Args:
+            why: in words.
+            party: the one at fault; those who are missing, if empty.
+        """
         self.failed = Rejected(Reason.TIMEOUT, why, party or ", ".join(self.missing))
         return self.failed
 
-    def _before(self, sender: str, message: Message) -> Due:
-        """A party compares the plan before it joins, or says that it cannot."""
+    def _before_joining(self, sender: str, message: Message) -> Due:
+        """Answer a party that compares the plan before it joins, or says that it cannot join."""
         self._check_plan(sender, message)
         if message.kind is Kind.LEAVE and not self._opening:
             self.fail(f"'{sender}' cannot begin, and knows why: nothing was sent or spent", sender)
@@ -178,27 +193,27 @@ class Coordinator:
     def _check_plan(self, sender: str, message: Message) -> None:
         if hmac.compare_digest(message.name, self.agreement.hash):
             return
-        what = "compare the plan, the bounds, the parties and their keys, and cloister's version"
+        difference = "compare the plan, the bounds, the parties and their keys, and cloister's version"
         if message.kind is Kind.CHECK and self.agreement.outline:
             names = differing(self.agreement.outline, from_bytes(message.body))
-            what = f"{', '.join(names) or 'no entry, but what cloister makes of them'} of the plan differs"
-        raise Rejected(Reason.OTHER_AGREEMENT, f"'{sender}' agreed to something else: {what}", sender)
+            difference = f"{', '.join(names) or 'no entry, but what cloister makes of them'} of the plan differs"
+        raise Rejected(Reason.OTHER_AGREEMENT, f"'{sender}' agreed to something else: {difference}", sender)
 
     def _hello(self, index: int, sender: str, message: Message) -> Due:
         self._check_plan(sender, message)
         if (message.round, message.attempt) != (0, 0) or len(message.body) < NONCE:
             raise Rejected(Reason.MALFORMED, f"'{sender}' sent a hello without a nonce", sender)
-        known = self._hellos.get(index)
-        if known is not None and known != message.body:
+        earlier = self._hellos.get(index)
+        if earlier is not None and earlier != message.body:
             raise Rejected(
                 Reason.DUPLICATE,
-                f"'{sender}' joined this session before, with other coins: resume it from that party's journal",
+                f"'{sender}' joined this session before, with another nonce: resume it from that party's journal",
                 sender,
             )
         if len(message.body) > NONCE + self.agreement.parties * 48:
             raise Rejected(Reason.WRONG_SHAPE, f"'{sender}' sent a hello of {len(message.body)} bytes", sender)
         try:
-            agreed(self._private, message.body[:NONCE])
+            shared_secret(self._private, message.body[:NONCE])
         except InvalidInput as error:
             raise Rejected(Reason.MALFORMED, f"'{sender}' sent a hello without a nonce: {error}", sender) from error
         self._hellos[index] = message.body
@@ -211,7 +226,7 @@ class Coordinator:
     def _open(self, body: bytes) -> None:
         bodies = split_hellos(body, self.agreement.parties)
         self._hellos = dict(enumerate(bodies))
-        self._secrets = [agreed(self._private, hello[:NONCE]) for hello in bodies]
+        self._secrets = [shared_secret(self._private, hello[:NONCE]) for hello in bodies]
         self._session = session_of(self.agreement.hash, bodies)
         self._opening = Message(Kind.OPENING, COORDINATOR, self._session, body=body).to_bytes()
 
@@ -230,27 +245,27 @@ class Coordinator:
         return Due(message.round, self._attempt)
 
     def _vector(self, index: int, sender: str, message: Message) -> Due:
-        where = f"round {message.round + 1}, attempt {message.attempt + 1}"
+        attempt = f"round {message.round + 1}, attempt {message.attempt + 1}"
         if message.round < self.round:
-            raise Rejected(Reason.LATE, f"'{sender}' sent a vector for {where}, but that round was answered", sender)
+            raise Rejected(Reason.LATE, f"'{sender}' sent a vector for {attempt}, but that round was answered", sender)
         if message.round > self.round or message.round >= len(self._rounds):
             raise Rejected(
-                Reason.EARLY, f"'{sender}' sent a vector for {where}; round {self.round + 1} is open", sender
+                Reason.EARLY, f"'{sender}' sent a vector for {attempt}; round {self.round + 1} is open", sender
             )
         if message.attempt != self._attempt:
             raise Rejected(
                 Reason.OTHER_ATTEMPT,
-                f"'{sender}' sent a vector for {where}; attempt {self._attempt + 1} is open",
+                f"'{sender}' sent a vector for {attempt}; attempt {self._attempt + 1} is open",
                 sender,
                 self._attempt,
             )
         if index in self._received:
-            raise Rejected(Reason.DUPLICATE, f"'{sender}' sent a second vector for {where}", sender)
+            raise Rejected(Reason.DUPLICATE, f"'{sender}' sent a second vector for {attempt}", sender)
         expected = TAG + shape_bytes(self._rounds[self.round][0])
         if len(message.body) != expected:
             raise Rejected(
                 Reason.WRONG_SHAPE,
-                f"'{sender}' sent {len(message.body)} bytes for {where}, expected {expected}",
+                f"'{sender}' sent {len(message.body)} bytes for {attempt}, expected {expected}",
                 sender,
             )
         self._received[index] = message.body
@@ -264,8 +279,10 @@ class Coordinator:
         totals = noise()
         for index, body in self._received.items():
             words = unpack(body[TAG:], shape)
-            left = uncovered(words, self._secrets[index], self._session, self.round, self._attempt, index)
-            totals = tuple(t + v for t, v in zip(totals, left, strict=True))
+            unmasked = without_coordinator_mask(
+                words, self._secrets[index], self._session, self.round, self._attempt, index
+            )
+            totals = tuple(t + v for t, v in zip(totals, unmasked, strict=True))
         answer = Message(
             Kind.ANSWER, COORDINATOR, self._session, self.round, self._attempt, pack(totals, shape)
         ).to_bytes()

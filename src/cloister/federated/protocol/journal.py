@@ -22,13 +22,14 @@ from cloister.core.errors import Damaged, InvalidInput, cause
 
 MAGIC = b"cloister journal 1\n"
 HEAD = struct.Struct("<BI8s4s")
-"""kind, length of the body, seal of both with the body, seal of kind and length alone (a changed length is thus not
-mistaken for an entry that a crash cut off)."""
+"""Kind, length of the body, seal of both with the body, seal of kind and length alone.
+
+With the last one, a changed length is not mistaken for an entry that a crash cut off.
+"""
 
 
 class SessionJournal(Protocol):
-    """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once its entry would
-    survive a crash."""
+    """Durable memory of entries; ``write`` returns once its entry would survive a crash."""
 
     @property
     def entries(self) -> list[tuple[int, bytes]]: ...
@@ -38,7 +39,7 @@ class SessionJournal(Protocol):
 
 @final
 class Memory:
-    """A journal in memory, for simulations: they are not resumed."""
+    """Journal in memory, for simulations: they are not resumed."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, bytes]] = []
@@ -49,7 +50,7 @@ class Memory:
 
 @final
 class FileJournal:
-    """Entries in a file that this process alone holds.
+    """Journal in a file that this process alone holds.
 
     A last entry that a crash cut off is dropped: nothing that depends on it can have left.
 
@@ -89,8 +90,11 @@ class FileJournal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, kind: int, body: bytes) -> None:
-        """Append an entry. Raises: InvalidInput: it cannot be written (a full disk?) and may be there or not; no other
-        entry follows it."""
+        """Append an entry.
+
+        Raises:
+            InvalidInput: it cannot be written (a full disk?) and may be there or not; no other entry follows it.
+        """
         try:
             self._file.write(_head(kind, body) + body)
             self._sync()
@@ -114,12 +118,16 @@ class FileJournal:
 
 @contextmanager
 def journal_at(path: Path | None) -> Iterator[SessionJournal]:
-    """A journal in a file, closed at the end; in memory if there is no path. Raises: as ``FileJournal``."""
+    """Open a journal in a file, closed at the end; in memory if there is no path.
+
+    Raises:
+        InvalidInput, Damaged: as in ``FileJournal``.
+    """
     if path is None:
         yield Memory()
         return
-    with closing(FileJournal(path)) as kept:
-        yield kept
+    with closing(FileJournal(path)) as journal:
+        yield journal
 
 
 def _head(kind: int, body: bytes) -> bytes:
@@ -132,7 +140,7 @@ def _seal(kind: int, content: bytes, size: int) -> bytes:
 
 
 def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
-    """Every whole entry, and the position where they end."""
+    """Return every whole entry, and the position where they end."""
     if not data or MAGIC.startswith(data):
         return [], 0
     if not data.startswith(MAGIC):
@@ -141,12 +149,14 @@ def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
     while len(data) - start >= HEAD.size:
         kind, length, seal, short = HEAD.unpack_from(data, start)
         end = start + HEAD.size + length
-        whole = short == _seal(kind, length.to_bytes(4, "little"), 4)
+        head_intact = short == _seal(kind, length.to_bytes(4, "little"), 4)
         body = data[start + HEAD.size : end]
-        if whole and end > len(data):
+        if head_intact and end > len(data):
             break
-        if not whole or seal != _seal(kind, body, 8):
-            if (whole and end == len(data)) or not any(data[start:]):  # a crash: the file grew without its content
+        if not head_intact or seal != _seal(kind, body, 8):
+            if (head_intact and end == len(data)) or not any(
+                data[start:]
+            ):  # a crash: the file grew without its content
                 break
             raise Damaged(f"the journal {path} is damaged at byte {start}: begin a new session, with a new journal")
         entries.append((kind, body))

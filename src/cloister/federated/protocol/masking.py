@@ -1,13 +1,8 @@
-"""A party's vector under its masks: value + cancelling pairwise masks + a mask of the group + one for the coordinator.
-Only parties may use this.
+"""A party's masks: the group's, and those of pairs. Only parties may import this module.
 
-A party's keys and the masks derived from them: the group's, and those of pairs. No module of the coordinator's
-imports this one.
-
-A pair's secret is X25519 of their static keys, whose public halves are in the agreement. Code that the coordinator may
-use too is in ``streams`` and ``coordinator_masks``.
-
-Taking the group's masks off the coordinator's sum. Only parties may: no module of the coordinator's imports this.
+A party's vector travels as value + cancelling pairwise masks + a mask of the group + one for the coordinator. A pair's
+secret is X25519 of their static keys, whose public halves are in the agreement. Code that the coordinator may use too
+is in ``streams``.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ import attrs
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement
-from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, derive, public_key, stream
+from cloister.federated.protocol.streams import Place, coordinator_mask, derive, public_key, shared_secret, stream
 
 try:
     from cryptography.exceptions import InvalidTag
@@ -34,32 +29,34 @@ WRAPPED = SECRET + 16
 
 
 def new_secret() -> bytes:
-    """A secret for the parties to share."""
+    """Return a new secret for the parties to share."""
     return os.urandom(SECRET)
 
 
 def pair_secrets(agreement: Agreement, me: int, private: bytes) -> dict[int, bytes]:
-    """This party's secret with each other one, by index.
+    """Return this party's secret with each other one, by index.
 
-    Raises: InvalidInput: the private key is not the agreement's, or a public one hides nothing.
+    Raises:
+        InvalidInput: the private key is not the agreement's, or a public one hides nothing.
     """
     if public_key(private) != agreement.members[me].key:
         raise InvalidInput(
             f"the private key of '{agreement.members[me].name}' does not belong to the agreement's public one"
         )
-    return {i: agreed(private, m.key) for i, m in enumerate(agreement.members) if i != me}
+    return {i: shared_secret(private, m.key) for i, m in enumerate(agreement.members) if i != me}
 
 
 def wrap(secret: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
-    """The group's secret, sealed for one other party under a key that the pair uses once, since the nonce is fresh."""
-    key = derive(pair, nonce, "group secret", reader)
+    """Return the group's secret, sealed for one other party under a key that the pair uses once."""
+    key = derive(pair, nonce, "group secret", reader)  # used once, since the nonce is fresh: a zero nonce below is safe
     return ChaCha20Poly1305(key).encrypt(bytes(12), secret, agreement)
 
 
 def unwrap(sealed: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
     """Unseal the group's secret.
 
-    Raises: InvalidInput: it was not sealed by that party for this one, under this agreement.
+    Raises:
+        InvalidInput: it was not sealed by that party for this one, under this agreement.
     """
     key = derive(pair, nonce, "group secret", reader)
     try:
@@ -73,7 +70,7 @@ def unwrap(sealed: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: i
 @final
 @attrs.frozen
 class Keyring:
-    """One session's secrets at one party.
+    """Secrets of one session at one party.
 
     Args:
         session: its name.
@@ -92,30 +89,28 @@ class Keyring:
     pairs: dict[int, bytes] = attrs.field(factory=dict, repr=False)
 
     def group_mask(self, place: Place, party: int, size: int) -> Ids:
-        """A mask that every party can take off, and the coordinator cannot."""
+        """Return a mask that every party can take off, and the coordinator cannot."""
         numbers = (place.round, place.tensor, place.attempt, party)
         return stream(derive(self.group, self.session, "group mask", *numbers), size)
 
     def pair_mask(self, place: Place, other: int, size: int) -> Ids:
-        """A mask that only this party and one other know. The first of the two adds it, the second takes it off."""
+        """Return a mask that only this party and one other know: the first adds it, the second subtracts it."""
         low, high = sorted((self.me, other))
         numbers = (place.round, place.tensor, place.attempt, low, high)
         return stream(derive(self.pairs[other], self.session, "pair mask", *numbers), size)
 
     def tag(self, round: int, digest: str) -> bytes:
-        """A keyed hash that shows the coordinator whether all parties mean the same round, and nothing else: a bare
-        hash of centres would confirm a guess."""
+        """Return a keyed hash that shows the coordinator whether all parties mean the same round, and nothing else."""
+        # Keyed: a bare hash of centres would confirm a guess.
         return hmac.digest(derive(self.group, self.session, "round tag", round), digest.encode(), "sha256")
 
 
 def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
-    """Masked words, uniform to whoever lacks one of the three secrets that each of them carries.
+    """Return masked words (m,) per tensor, uniform to whoever lacks one of the three secrets in each of them.
 
     Pairwise masks cancel in the sum of all parties. Alone they would show the coordinator the exact sum, so that every
-    party also adds its own mask of the group, which ``unmasking`` takes off. These two would show the exact sum to any
+    party also adds its own mask of the group, which ``unmask`` takes off. These two would show the exact sum to any
     party that reads all messages, so that every party also adds a mask that the coordinator alone takes off.
-
-    Args: vectors (words (m,) per tensor).
     """
     masked = []
     for tensor, vector in enumerate(vectors):
@@ -130,14 +125,11 @@ def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> t
 
 
 def unmask(sums: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
-    """The parties' sum with its noise, as words (m,) per tensor; only the ring's bits mean anything.
-
-    Args: sums (the masked sums of all parties' messages, with noise).
-    """
-    found = []
+    """Return the parties' noised sum, words (m,) per tensor, from the masked one; only the ring's bits count."""
+    unmasked = []
     for tensor, vector in enumerate(sums):
         total = vector
         for party in range(keys.parties):
             total = total - keys.group_mask(Place(round, tensor, attempt), party, len(vector))
-        found.append(total)
-    return tuple(found)
+        unmasked.append(total)
+    return tuple(unmasked)

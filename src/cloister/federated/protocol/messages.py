@@ -28,7 +28,7 @@ COORDINATOR = 0xFFFF
 
 @unique
 class Kind(IntEnum):
-    """Kinds of message."""
+    """Kind of message."""
 
     HELLO = 1  # party: agreement confirmed, with a nonce (a public key for this session)
     OPENING = 2  # coordinator: all parties' hellos
@@ -43,7 +43,7 @@ class Kind(IntEnum):
 
 @unique
 class Reason(IntEnum):
-    """Why a message is refused, as a code for programs. A text for people comes with it."""
+    """Code of a refusal, for programs. A text for people comes with it."""
 
     MALFORMED = 1
     UNKNOWN_PARTY = 2
@@ -61,7 +61,13 @@ class Reason(IntEnum):
 
 @final
 class Rejected(Refused):
-    """A message that is not accepted. Attributes: reason, party (at fault), attempt (the one that is open)."""
+    """Message that is not accepted.
+
+    Attributes:
+        reason: the code.
+        party: the one at fault.
+        attempt: the one that is open.
+    """
 
     def __init__(self, reason: Reason, words: str, party: str = "", attempt: int = 0) -> None:
         super().__init__(words)
@@ -71,7 +77,7 @@ class Rejected(Refused):
 @final
 @attrs.frozen
 class Message:
-    """One message.
+    """Message of the protocol.
 
     Args:
         kind: decides the body.
@@ -94,12 +100,21 @@ class Message:
 
 
 def checksum(head: bytes, body: bytes) -> bytes:
-    """8 bytes of SHA-256."""
+    """Return 8 bytes of SHA-256."""
     return hashlib.sha256(head + body).digest()[:8]
 
 
 def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
-    """Parse a message of one of these kinds. Args: who (the sender, for the error). Raises: Rejected: anything else."""
+    """Parse a message of one of these kinds.
+
+    Args:
+        data: its bytes.
+        kinds: those that are accepted.
+        who: the sender, for the error.
+
+    Raises:
+        Rejected: it is anything else.
+    """
     if len(data) < HEAD.size:
         raise Rejected(Reason.MALFORMED, f"{who} sent {len(data)} bytes, which are not a message", who)
     magic, version, kind, sender, name, round, attempt, length, check = HEAD.unpack_from(data)
@@ -109,7 +124,7 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
         raise Rejected(Reason.MALFORMED, f"{who} sent a message of kind {kind}, which is not expected here", who)
     if length > MAX_BYTES or len(data) != HEAD.size + length:
         raise Rejected(
-            Reason.MALFORMED, f"{who} sent a message of {len(data)} bytes that says it has {HEAD.size + length}", who
+            Reason.MALFORMED, f"{who} sent {len(data)} bytes, but its message announces {HEAD.size + length}", who
         )
     if check != checksum(data[: HEAD.size - 8], data[HEAD.size :]):
         raise Rejected(Reason.MALFORMED, f"{who} sent a message that was changed on its way", who)
@@ -117,7 +132,7 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
 
 
 def refusal(error: Rejected, name: bytes, round: int) -> bytes:
-    """A refusal as bytes. It holds no private value: reasons consist of names and public numbers."""
+    """Return a refusal as bytes. It holds no private value: reasons consist of names and public numbers."""
     body = (
         bytes([error.reason])
         + bytes([len(error.party.encode()[:255])])
@@ -128,7 +143,7 @@ def refusal(error: Rejected, name: bytes, round: int) -> bytes:
 
 
 def refused(message: Message) -> Rejected:
-    """The error that a refusal message stands for."""
+    """Return the error that a refusal message stands for."""
     body = message.body
     if len(body) < 2 or len(body) < 2 + body[1] or body[0] not in set(Reason):
         return Rejected(Reason.MALFORMED, "the coordinator sent a refusal that cannot be read", "coordinator")
@@ -138,12 +153,16 @@ def refused(message: Message) -> Rejected:
 
 
 def joined_hellos(bodies: Sequence[bytes]) -> bytes:
-    """The body of an opening: all parties' hellos, in the agreement's order."""
+    """Return the body of an opening: all parties' hellos, in the agreement's order."""
     return b"".join(struct.pack("<I", len(body)) + body for body in bodies)
 
 
 def split_hellos(body: bytes, parties: int) -> tuple[bytes, ...]:
-    """The hellos in an opening's body. Raises: Rejected: it does not hold exactly this many."""
+    """Return the hellos in an opening's body.
+
+    Raises:
+        Rejected: it does not hold exactly this many.
+    """
     bodies, start = [], 0
     for _ in range(parties):
         length = int.from_bytes(body[start : start + 4], "little")

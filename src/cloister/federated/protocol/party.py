@@ -13,16 +13,7 @@ from typing import final
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import (
-    HASH,
-    KEY,
-    NONCE,
-    Agreement,
-    check_journal,
-    journal_name,
-    session_of,
-    to_bytes,
-)
+from cloister.federated.protocol.agreement import HASH, KEY, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.masking import (
     SECRET,
@@ -46,7 +37,8 @@ from cloister.federated.protocol.messages import (
     refused,
     split_hellos,
 )
-from cloister.federated.protocol.streams import agreed, new_private_key, public_key
+from cloister.federated.protocol.outline import to_bytes
+from cloister.federated.protocol.streams import new_private_key, public_key, shared_secret
 from cloister.federated.protocol.vectors import Shape, pack, unpack
 
 FROM_COORDINATOR = frozenset({Kind.OPENING, Kind.ANSWER, Kind.REFUSAL, Kind.NOTED})
@@ -68,7 +60,8 @@ class Party:
     Attributes:
         payer: data set and id of the run in this party's ledger that pays for the session, if it has one.
 
-    Raises: InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
+    Raises:
+        InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
     """
 
     def __init__(
@@ -85,7 +78,7 @@ class Party:
             raise InvalidInput(f"'{name}' is not one of the agreed parties")
         self._journal: SessionJournal = Memory() if journal is None else journal
         self._pairs = self._checked_keys(secret, private)
-        agreed(new_private_key(), agreement.coordinator_key)  # refuse a bad key before anything is written
+        shared_secret(new_private_key(), agreement.coordinator_key)  # refuse a bad key before anything is written
         self._group, self._fresh = secret or b"", b""
         self._hello = b""
         self._keys: Keyring | None = None
@@ -102,27 +95,36 @@ class Party:
         return self._keys is not None
 
     def paid_by(self, dataset: str, run: str) -> None:
-        """Write down which run of this party's ledger pays for the session, so that no other one is opened for it."""
+        """Journal which run of this party's ledger pays for the session, so that no other one is opened for it."""
         self._note(PAID, journal_name(self.agreement, self.name) + f"{run} {dataset}".encode())
 
     def check(self, trial: bool = False) -> bytes:
-        """The message that compares the plan, before anything is written or sent. Args: trial (this party does not mean
-        to join now: should its plan differ, nobody's wait ends)."""
+        """Return the message that compares the plan, before anything is written or sent.
+
+        Args:
+            trial: this party does not mean to join now: should its plan differ, nobody stops waiting.
+        """
         body = to_bytes(self.agreement.outline)
         return Message(Kind.CHECK, self.me, self.agreement.hash, attempt=int(trial), body=body).to_bytes()
 
     def leave(self) -> bytes:
-        """The message that says that this party cannot begin, so that nobody waits for it."""
+        """Return the message that this party cannot begin, so that nobody waits for it."""
         return Message(Kind.LEAVE, self.me, self.agreement.hash).to_bytes()
 
-    def noted(self, data: bytes) -> None:
-        """Take the coordinator's word that it holds the same agreement. Raises: Rejected: another one."""
+    def take_noted(self, data: bytes) -> None:
+        """Take the coordinator's word that it holds the same agreement.
+
+        Raises:
+            Rejected: it holds another one.
+        """
         if not hmac.compare_digest(self._read(data, Kind.NOTED).name, self.agreement.hash):
             raise Rejected(Reason.OTHER_AGREEMENT, "the coordinator agreed to something else", "coordinator")
 
     def hello(self) -> bytes:
-        """The message that joins the session: this party's nonce, and from the first party also the group's secret,
-        sealed for each other one. The nonce is the public half of a key made now, for its secret with the coordinator.
+        """Return the message that joins the session: this party's nonce.
+
+        From the first party also the group's secret, sealed for each other one. The nonce is the public half of a key
+        made now, for the party's secret with the coordinator.
         """
         if not self._hello:
             fresh, drawn, sealed = new_private_key(), b"", b""
@@ -139,7 +141,8 @@ class Party:
     def open(self, data: bytes) -> None:
         """Take the coordinator's opening: every party's nonce.
 
-        Raises: Rejected: malformed, without this party's own nonce, or the group's secret was tampered with.
+        Raises:
+            Rejected: malformed, without this party's own nonce, or the group's secret was tampered with.
         """
         message = self._read(data, Kind.OPENING)
         bodies = split_hellos(message.body, self.agreement.parties)
@@ -156,19 +159,19 @@ class Party:
         self._keyring(bodies)
         self._note(OPENED, message.body)
 
-    def known(self, round: int, shape: Shape) -> tuple[Ids, ...] | None:
-        """The noised sums of a round that was answered before, else None."""
+    def answered(self, round: int, shape: Shape) -> tuple[Ids, ...] | None:
+        """Return the noised sums of a round that was answered before, else None."""
         body = self._answers.get(round)
         return None if body is None else unmask(unpack(body, shape), self._ring, round, self._attempts.get(round, 0))
 
     def vector(self, round: int, digest: str, shape: Shape, values: Callable[[], tuple[Ids, ...]]) -> bytes:
-        """The message of one round's current attempt: the same bytes however often it is requested.
+        """Return the message of one round's current attempt: the same bytes however often it is requested.
 
-        Args:
-            digest: of the round, as this party computed it.
-            values: words (m,) per tensor, with this party's share of the noise if it draws one. Called once per round.
+        ``values``, which draws this party's words (m,) per tensor with its share of the noise, is called once per
+        round.
 
-        Raises: Refused: the round was answered already, or its digest changed.
+        Raises:
+            Refused: the round was answered already, or its digest changed.
         """
         if round in self._answers:
             raise Refused(f"round {round + 1} was answered: its vector is not sent again")
@@ -188,13 +191,14 @@ class Party:
         return Message(Kind.VECTOR, self.me, self._ring.session, round, attempt, body).to_bytes()
 
     def ask(self, round: int) -> bytes:
-        """The message that asks for the outcome of a vector that was sent."""
+        """Return the message that asks for the outcome of a vector that was sent."""
         return Message(Kind.ASK, self.me, self._ring.session, round, self._attempts.get(round, 0)).to_bytes()
 
     def answer(self, data: bytes, round: int, shape: Shape) -> tuple[Ids, ...]:
         """Unmask the sum of a round, once, to noised sums: words (m,) per tensor.
 
-        Raises: Rejected: it is a refusal, or does not answer what was sent.
+        Raises:
+            Rejected: it is a refusal, or does not answer what was sent.
         """
         message = self._read(data, Kind.ANSWER)
         attempt = self._attempts.get(round, 0)
@@ -217,7 +221,8 @@ class Party:
     def aborted(self, round: int, attempt: int) -> None:
         """Go on to this attempt, with fresh masks: the coordinator has given up the one before.
 
-        Raises: Refused: attempts only grow, and an answered round has no other.
+        Raises:
+            Refused: attempts only grow, and an answered round has no other.
         """
         if round in self._answers or not self._attempts.get(round, 0) < attempt < 2**32:
             raise Refused(
@@ -273,15 +278,15 @@ class Party:
             self._keys = self._keyring(split_hellos(body, self.agreement.parties))
         else:
             place = PLACE.unpack_from(body)
-            rest = body[PLACE.size :]
+            content = body[PLACE.size :]
             if kind == VALUE:
-                self._values[place[0]] = rest
+                self._values[place[0]] = content
             elif kind == SENT:
-                self._sent[place] = rest
+                self._sent[place] = content
             elif kind == ABORTED:
                 self._attempts[place[0]] = place[1]
             elif kind == ANSWERED:
-                self._answers[place[0]] = rest
+                self._answers[place[0]] = content
             else:
                 raise Damaged("the party's journal is not in order: begin a new session")
 
@@ -294,11 +299,11 @@ class Party:
                     "the first party's hello does not hold the group's secret",
                     self.agreement.members[0].name,
                 )
-            mine = sealed[WRAPPED * (self.me - 1) : WRAPPED * self.me]
+            own_seal = sealed[WRAPPED * (self.me - 1) : WRAPPED * self.me]
             try:
-                self._group = unwrap(mine, self._pairs[0], bodies[0][:NONCE], self.agreement.hash, self.me)
+                self._group = unwrap(own_seal, self._pairs[0], bodies[0][:NONCE], self.agreement.hash, self.me)
             except InvalidInput as error:
                 raise Rejected(Reason.OTHER_SESSION, str(error), self.agreement.members[0].name) from error
         session = session_of(self.agreement.hash, bodies)
-        coordinator = agreed(self._fresh, self.agreement.coordinator_key)
+        coordinator = shared_secret(self._fresh, self.agreement.coordinator_key)
         return Keyring(session, self.me, self.agreement.parties, self._group, coordinator, self._pairs)

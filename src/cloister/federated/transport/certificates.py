@@ -1,7 +1,6 @@
-"""A certificate authority for tests and trials: one folder with everybody's certificates and keys. Not for production,
-where no machine may hold two parties' keys.
+"""Certificates and keys of both ends of a connection, and an authority that makes them for tests and trials.
 
-Names and files that both ends of a mutually authenticated connection need; imports no library.
+The authority's folder holds everybody's keys. It is not for production, where no machine may hold two parties' keys.
 """
 
 from __future__ import annotations
@@ -19,14 +18,20 @@ from cloister.federated.protocol.agreement import COORDINATOR_NAME
 
 SERVICE, METHOD = "cloister.Pool", "Exchange"
 PATH = f"/{SERVICE}/{METHOD}"
-ALIVE = 20
+KEEPALIVE = 20
 """Seconds between a party's keep-alive pings: firewalls forget connections that are silent for long."""
 
 
 @final
 @attrs.frozen
 class Credentials:
-    """Contents of PEM files. Args: authority (issuer of others' certificates), certificate, key (its private key)."""
+    """Contents of PEM files.
+
+    Args:
+        authority: issuer of others' certificates.
+        certificate: one's own.
+        key: its private key.
+    """
 
     authority: bytes
     certificate: bytes
@@ -34,18 +39,28 @@ class Credentials:
 
     @classmethod
     def read(cls, certificate: Path, key: Path | None = None, authority: Path | None = None) -> Credentials:
-        """Read the files; by default the key is beside the certificate (``.key``), and the authority in its folder
-        (``ca.pem``).
+        """Read the files.
 
-        Raises: InvalidInput: one of them cannot be read. Refused: others can read the key.
+        Args:
+            certificate: its path.
+            key: by default beside the certificate (``.key``).
+            authority: by default in the certificate's folder (``ca.pem``).
+
+        Raises:
+            InvalidInput: one of them cannot be read.
+            Refused: others can read the key.
         """
         hidden = read_file(key or certificate.with_suffix(".key"), secret=True)
         return cls(read_file(authority or certificate.with_name("ca.pem")), read_file(certificate), hidden)
 
 
 def read_file(path: Path, secret: bool = False) -> bytes:
-    """A file's content. Args: secret (it is a key). Raises: InvalidInput: it cannot be read. Refused: others can read a
-    key."""
+    """Return a file's content.
+
+    Raises:
+        InvalidInput: it cannot be read.
+        Refused: it is ``secret``, a key, and others can read it.
+    """
     try:
         if secret:
             check_own(path)
@@ -62,22 +77,23 @@ try:
 except ImportError as error:
     raise MissingExtra("cryptography", "federated", "making certificates") from error
 
-LONGEST = 64
-"""Most characters of a name in a certificate."""
+MAX_NAME = 64
+"""Largest number of characters of a name in a certificate."""
 
 
 def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 30) -> None:
     """Write ca.pem, and for the coordinator and every party NAME.pem and NAME.key. The authority's own key is not kept.
 
-    Raises: InvalidInput: a party cannot have this name, or the folder holds certificates already.
+    Raises:
+        InvalidInput: a party cannot have this name, or the folder holds certificates already.
     """
     if (
         COORDINATOR_NAME in parties
         or len(set(parties)) != len(parties)
-        or not all(n.isprintable() and 0 < len(n) <= LONGEST and "/" not in n and n != "ca" for n in parties)
+        or not all(n.isprintable() and 0 < len(n) <= MAX_NAME and "/" not in n and n != "ca" for n in parties)
     ):
         raise InvalidInput(
-            f"parties need different names of up to {LONGEST} characters, none of them '{COORDINATOR_NAME}' or 'ca', "
+            f"parties need different names of up to {MAX_NAME} characters, none of them '{COORDINATOR_NAME}' or 'ca', "
             f"not {list(parties)}"
         )
     if (folder / "ca.pem").exists():
@@ -94,7 +110,11 @@ def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 3
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a new file that its owner alone can read. Raises: InvalidInput: it exists, or it cannot be written."""
+    """Write a new file that only its owner can read.
+
+    Raises:
+        InvalidInput: it exists, or it cannot be written.
+    """
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
@@ -103,7 +123,7 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def _certificate(name: str, key: Any, root: Any, authority: Any, days: int) -> Any:
-    """A certificate for 'name', self-signed if there is no root."""
+    """Return a certificate for ``name``, self-signed if there is no root."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
     made = (
@@ -122,5 +142,5 @@ def _certificate(name: str, key: Any, root: Any, authority: Any, days: int) -> A
 
 
 def _dns(name: str) -> str:
-    """A party's name as a host name; characters that host names cannot hold become their hex codes."""
+    """Return a party's name as a host name, with the hex codes of its characters."""
     return name if name == COORDINATOR_NAME else "party-" + name.encode().hex()[:50]

@@ -35,9 +35,9 @@ except ImportError as error:
 
 PURPOSE = b"cloister agreement signature 1\0"
 MAX_BYTES = 2**16
-"""Longest file of a signature, in bytes."""
-SOON = dt.timedelta(days=14)
-"""How long before its end a certificate is warned of: authorities take days, and a new one signs the plan again."""
+"""Largest signature file, in bytes."""
+EXPIRY_WARNING = dt.timedelta(days=14)
+"""Time before a certificate's end at which to warn: authorities take days, and a new one signs the plan again."""
 
 _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 
@@ -45,7 +45,14 @@ _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 @final
 @attrs.frozen
 class Signature:
-    """One party's signature. Args: party, agreement (hash), certificate (one, in PEM), value."""
+    """Signature of one party.
+
+    Args:
+        party: its name.
+        agreement: the hash.
+        certificate: one, in PEM.
+        value: the signature's bytes.
+    """
 
     party: str
     agreement: bytes
@@ -58,7 +65,11 @@ class Signature:
 
     @classmethod
     def read(cls, path: Path) -> Signature:
-        """Read a signature's file. Raises: InvalidInput: it holds none."""
+        """Read a signature's file.
+
+        Raises:
+            InvalidInput: it holds none.
+        """
         content = read_file(path)
         try:
             facts: Any = parsed(content) if len(content) <= MAX_BYTES else None
@@ -73,46 +84,47 @@ class Signature:
 
 
 def folder_of(plan: Path) -> Path:
-    """The folder of a plan's signatures, beside the plan."""
+    """Return the folder of a plan's signatures, beside the plan."""
     return plan.with_suffix(".signatures")
 
 
 def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signature:
     """Sign the agreement as one of its parties.
 
-    Raises: InvalidInput: no such party, another's certificate, or a key that does not belong to the certificate.
+    Raises:
+        InvalidInput: no such party, another's certificate, or a key that does not belong to the certificate.
     """
     if agreement.index(party) < 0:
         raise InvalidInput(f"'{party}' is not one of the agreed parties")
     certificate = _certificate(credentials.certificate)
-    key = _private(credentials.key)
-    said = PURPOSE + agreement.hash
+    key = _private_key(credentials.key)
+    signed_bytes = PURPOSE + agreement.hash
     if isinstance(key, ec.EllipticCurvePrivateKey):
-        value = key.sign(said, ec.ECDSA(SHA256()))
+        value = key.sign(signed_bytes, ec.ECDSA(SHA256()))
     elif isinstance(key, rsa.RSAPrivateKey):
-        value = key.sign(said, _PSS, SHA256())
+        value = key.sign(signed_bytes, _PSS, SHA256())
     elif isinstance(key, ed25519.Ed25519PrivateKey):
-        value = key.sign(said)
+        value = key.sign(signed_bytes)
     else:
         raise InvalidInput("the certificate's key cannot sign: it is neither an elliptic curve's, RSA nor Ed25519")
     made = Signature(party, agreement.hash, certificate.public_bytes(Encoding.PEM), value)
-    _check(made, agreement, credentials.authority, party)
+    _check_signature(made, agreement, credentials.authority, party)
     return made
 
 
 def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> dict[str, dt.datetime]:
-    """Check that every party has signed exactly this agreement. Returns when each party's certificate is over.
+    """Check that every party has signed exactly this agreement, with a certificate of the authority (PEM).
 
-    Args:
-        folder: with a file of each party.
-        authority: PEM, the issuer of the parties' certificates.
+    Returns:
+        The end of each party's certificate.
 
-    Raises: InvalidInput: names the parties without a signature, or the file whose signature is not valid.
+    Raises:
+        InvalidInput: names the parties without a signature, or the file whose signature is not valid.
     """
     signed = dict[str, dt.datetime]()
     for path in sorted(folder.glob("*.sig")):
         signature = Signature.read(path)
-        _check(signature, agreement, authority, str(path))
+        _check_signature(signature, agreement, authority, str(path))
         signed[signature.party] = _certificate(signature.certificate).not_valid_after_utc
     missing = [member.name for member in agreement.members if member.name not in signed]
     if missing:
@@ -124,11 +136,17 @@ def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> di
 
 
 def check_certificate(credentials: Credentials, party: str = "") -> dt.datetime:
-    """Check, before anybody hears of it, that one's own certificate can be used today. Returns when it is over.
+    """Check, before anybody hears of it, that one's own certificate can be used today.
 
-    Args: party (whose it must be; empty: the coordinator's, which has a DNS name instead).
+    Args:
+        credentials: one's own.
+        party: whose the certificate must be; empty: the coordinator's, which has a DNS name instead.
 
-    Raises: InvalidInput: it is another's, too old or too new, or the key is not its own.
+    Returns:
+        The certificate's end.
+
+    Raises:
+        InvalidInput: it is another's, too old or too new, or the key is not its own.
     """
     certificate = _certificate(credentials.certificate)
     names = _names(certificate)
@@ -136,20 +154,25 @@ def check_certificate(credentials: Credentials, party: str = "") -> dt.datetime:
         raise InvalidInput(f"the certificate is of {', '.join(names) or 'nobody'}, not of '{party}': give its own")
     _check_dates(certificate, f"the certificate of '{party or COORDINATOR_NAME}'")
     _check_dates(_latest(credentials.authority), "the authority's certificate")
-    if _public(_private(credentials.key).public_key()) != _public(certificate.public_key()):
+    if _public_bytes(_private_key(credentials.key).public_key()) != _public_bytes(certificate.public_key()):
         raise InvalidInput("the private key is not the certificate's: give the one that it was made for")
     return certificate.not_valid_after_utc
 
 
-def soon_over(credentials: Credentials, own: str, signed: Mapping[str, dt.datetime]) -> dict[str, str]:
-    """Warnings of certificates that end within ``SOON``, by whose they are: one's own, the authority's, and those that
-    the plan is signed with. Args: own (one's name), signed (``check_signatures``)."""
+def expiry_warnings(credentials: Credentials, owner: str, signed: Mapping[str, dt.datetime]) -> dict[str, str]:
+    """Return warnings of certificates that end within ``EXPIRY_WARNING``, by their owner.
+
+    Args:
+        credentials: one's own, with the authority's.
+        owner: one's name.
+        signed: the ends of the certificates that signed the plan (``check_signatures``).
+    """
     ends = {
         "the authority": _latest(credentials.authority).not_valid_after_utc,
-        own: _certificate(credentials.certificate).not_valid_after_utc,
+        owner: _certificate(credentials.certificate).not_valid_after_utc,
         **signed,
     }
-    last = _now() + SOON
+    last = _now() + EXPIRY_WARNING
     return {
         whose: f"the certificate of {whose} ends on {end:%Y-%m-%d %H:%M} UTC: renew it before a run that may last "
         f"longer; a party signs the plan again with its new one"
@@ -158,9 +181,8 @@ def soon_over(credentials: Credentials, own: str, signed: Mapping[str, dt.dateti
     }
 
 
-def complaint(shown: str, authority: bytes) -> str:
-    """Why a party does not take the certificate that a coordinator shows; empty if it does. Args: shown, authority
-    (PEM)."""
+def certificate_problem(shown: str, authority: bytes) -> str:
+    """Return why a party does not accept the certificate (PEM) that a coordinator shows; empty if it does."""
     certificate = _certificate(shown.encode())
     try:
         _check_dates(certificate, "the coordinator's certificate")
@@ -168,77 +190,79 @@ def complaint(shown: str, authority: bytes) -> str:
     except InvalidInput as error:
         return str(error)
     if not any(_issued(certificate, one) for one in _authorities(authority)):
-        return "the coordinator's was not issued by the authority of this party's --ca (by default ca.pem)"
+        return "the coordinator's was not issued by the authority in this party's --ca (by default ca.pem)"
     try:
         hosts = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         hosts = x509.SubjectAlternativeName([])
-    known = hosts.get_values_for_type(x509.DNSName)
-    return "" if COORDINATOR_NAME in known else f"the coordinator's has no DNS name '{COORDINATOR_NAME}'"
+    dns_names = hosts.get_values_for_type(x509.DNSName)
+    return "" if COORDINATOR_NAME in dns_names else f"the coordinator's has no DNS name '{COORDINATOR_NAME}'"
 
 
 def _check_dates(certificate: x509.Certificate, whose: str) -> None:
     begins, ends, now = certificate.not_valid_before_utc, certificate.not_valid_after_utc, _now()
     if not begins <= now <= ends:
         raise InvalidInput(
-            f"{whose} is not valid today, but from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC: get a new "
-            f"one, or set this machine's clock, which says {now:%Y-%m-%d %H:%M}"
+            f"{whose} is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, not now: get a new one, or "
+            f"set this machine's clock, which says {now:%Y-%m-%d %H:%M}"
         )
 
 
 def _now() -> dt.datetime:
-    """This machine's clock."""
+    """Return the time on this machine's clock, which tests replace."""
     return dt.datetime.now(dt.UTC)
 
 
 def _latest(authority: bytes) -> x509.Certificate:
-    """The authority's certificate that is valid longest."""
+    """Return the authority's certificate that is valid longest."""
     return max(_authorities(authority), key=lambda one: one.not_valid_after_utc)
 
 
 def _names(certificate: x509.Certificate) -> list[str]:
-    """Its common names."""
+    """Return its common names."""
     return [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
 
 
-def _private(pem: bytes) -> Any:
+def _private_key(pem: bytes) -> Any:
     try:
         return load_pem_private_key(pem, None)
     except (ValueError, TypeError):
         raise InvalidInput("the certificate's private key cannot be read: give a PEM file without a password") from None
 
 
-def _public(key: Any) -> bytes:
-    found: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return found
+def _public_bytes(key: Any) -> bytes:
+    encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return encoded
 
 
-def _check(signature: Signature, agreement: Agreement, authority: bytes, where: str) -> None:
+def _check_signature(signature: Signature, agreement: Agreement, authority: bytes, source: str) -> None:
     if agreement.index(signature.party) < 0:
-        raise InvalidInput(f"{where}: '{signature.party}' is not one of the agreed parties")
+        raise InvalidInput(f"{source}: '{signature.party}' is not one of the agreed parties")
     if signature.agreement != agreement.hash:
         raise InvalidInput(
-            f"{where}: '{signature.party}' has signed another plan: other parties, keys, bounds, options or budget"
+            f"{source}: '{signature.party}' has signed another plan: other parties, keys, bounds, options or budget"
         )
     certificate = _certificate(signature.certificate)
     names = _names(certificate)
     if names != [signature.party]:
-        raise InvalidInput(f"{where}: the certificate is of {', '.join(names) or 'nobody'}, not of '{signature.party}'")
+        raise InvalidInput(
+            f"{source}: the certificate is of {', '.join(names) or 'nobody'}, not of '{signature.party}'"
+        )
     if not any(_issued(certificate, one) for one in _authorities(authority)):
-        raise InvalidInput(f"{where}: the certificate of '{signature.party}' was not issued by this run's authority")
-    _check_dates(certificate, f"{where}: the certificate of '{signature.party}'")
+        raise InvalidInput(f"{source}: the certificate of '{signature.party}' was not issued by this run's authority")
+    _check_dates(certificate, f"{source}: the certificate of '{signature.party}'")
     if not _verified(certificate.public_key(), signature.value, PURPOSE + signature.agreement):
-        raise InvalidInput(f"{where}: this is not the signature of '{signature.party}': somebody changed it")
+        raise InvalidInput(f"{source}: this is not the signature of '{signature.party}': somebody changed it")
 
 
-def _verified(key: Any, value: bytes, said: bytes) -> bool:
+def _verified(key: Any, value: bytes, signed_bytes: bytes) -> bool:
     try:
         if isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(value, said, ec.ECDSA(SHA256()))
+            key.verify(value, signed_bytes, ec.ECDSA(SHA256()))
         elif isinstance(key, rsa.RSAPublicKey):
-            key.verify(value, said, _PSS, SHA256())
+            key.verify(value, signed_bytes, _PSS, SHA256())
         elif isinstance(key, ed25519.Ed25519PublicKey):
-            key.verify(value, said)
+            key.verify(value, signed_bytes)
         else:
             return False
     except InvalidSignature:
@@ -247,7 +271,7 @@ def _verified(key: Any, value: bytes, said: bytes) -> bool:
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether the authority issued the certificate directly, and may issue any."""
+    """Return True if the authority issued the certificate directly, and may issue any."""
     try:
         if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             return False
@@ -258,7 +282,7 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _certificate(pem: bytes) -> x509.Certificate:
-    """The first certificate of a file: the party's, where the authority's follow."""
+    """Return the first certificate of a file: the party's, where the authority's follow."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:

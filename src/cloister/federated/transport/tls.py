@@ -21,9 +21,9 @@ from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.federated.protocol.agreement import COORDINATOR_NAME
-from cloister.federated.transport.certificates import ALIVE, METHOD, PATH, SERVICE, Credentials
+from cloister.federated.transport.certificates import KEEPALIVE, METHOD, PATH, SERVICE, Credentials
 from cloister.federated.transport.service import CoordinatorService, Stopped
-from cloister.federated.transport.signatures import complaint
+from cloister.federated.transport.signatures import certificate_problem
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 
@@ -34,23 +34,23 @@ except ImportError as error:
 
 
 MAX_CLOSED = 5
-"""After this many connections closed at once, the coordinator is taken not to accept our certificate."""
+"""Number of connections closed at once after which the coordinator is taken not to accept our certificate."""
 
 CLOCK = "cloister-clock"
 """Name of a reply's metadata: when it was made, in milliseconds since 1970 by the coordinator's clock."""
 
-APART = 60.0
-"""Seconds by which two clocks may differ unsaid."""
+MAX_CLOCK_DIFFERENCE = 60.0
+"""Seconds by which two clocks may differ without a warning."""
 
-HANDSHAKE = 10.0
-"""Seconds in which whoever connects must have shown a certificate; gRPC's own patience with silence is two minutes."""
+HANDSHAKE_TIMEOUT = 10.0
+"""Seconds in which whoever connects must have shown a certificate; gRPC would wait for two minutes."""
 
-LOOKING = 5.0
+CERTIFICATE_TIMEOUT = 5.0
 """Seconds for a look at the certificate that a coordinator shows."""
 
 
-def apart(ahead: float) -> str:
-    """Words for how far a clock is from another one, which is ahead of it by so many seconds."""
+def clock_difference(ahead: float) -> str:
+    """Return how far a clock is from another one, which is ``ahead`` by so many seconds, in words."""
     return f"{abs(ahead):,.1f} seconds {'behind' if ahead > 0 else 'ahead of'}"
 
 
@@ -59,19 +59,19 @@ FULL = "concurrent rpc limit"
 
 
 class Unreachable(Refused):
-    """The coordinator did not answer in time. Nothing is lost: join again with the same journal."""
+    """Raised when the coordinator did not answer in time. Nothing is lost: join again with the same journal."""
 
 
 @final
 class Line:
-    """A channel to one coordinator.
+    """Channel to one coordinator.
 
     Args:
         target: "host:port".
         credentials: this party's.
         patience: seconds to keep trying, and to wait for one reply.
-        most: largest message in bytes.
-        warned: told, once, that the coordinator's clock is another.
+        max_bytes: largest message.
+        on_warning: called once if the coordinator's clock differs.
 
     Attributes:
         ahead: seconds that the coordinator's clock was ahead of this machine's at the last reply; 0 before.
@@ -82,21 +82,21 @@ class Line:
         target: str,
         credentials: Credentials,
         patience: float = 600.0,
-        most: int = 2**26,
-        warned: Callable[[str], None] = lambda words: None,
+        max_bytes: int = 2**26,
+        on_warning: Callable[[str], None] = lambda words: None,
     ) -> None:
         secure = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
         options = [
             ("grpc.ssl_target_name_override", COORDINATOR_NAME),
-            ("grpc.max_receive_message_length", most),
+            ("grpc.max_receive_message_length", max_bytes),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 2000),
-            ("grpc.keepalive_time_ms", 1000 * ALIVE),
-            ("grpc.keepalive_timeout_ms", 500 * ALIVE),
-            ("grpc.http2.ping_timeout_ms", 500 * ALIVE),
+            ("grpc.keepalive_time_ms", 1000 * KEEPALIVE),
+            ("grpc.keepalive_timeout_ms", 500 * KEEPALIVE),
+            ("grpc.http2.ping_timeout_ms", 500 * KEEPALIVE),
             ("grpc.http2.max_pings_without_data", 0),
         ]
-        self._target, self._patience, self._credentials, self._warned = target, patience, credentials, warned
+        self._target, self._patience, self._credentials, self._on_warning = target, patience, credentials, on_warning
         self._channel = grpc.secure_channel(target, secure, options)
         self._call: Any = self._channel.unary_unary(PATH)
         self.sent, self.received, self._closed, self.ahead = 0, 0, 0, 0.0
@@ -104,7 +104,9 @@ class Line:
     def exchange(self, data: bytes) -> bytes:
         """Send a message and return the coordinator's reply.
 
-        Raises: Unreachable: there is none. Refused: one of the certificates is not accepted.
+        Raises:
+            Unreachable: there is none.
+            Refused: one of the certificates is not accepted.
         """
         deadline, pause = time.monotonic() + self._patience, 0.1
         while True:
@@ -112,44 +114,47 @@ class Line:
                 reply: bytes
                 reply, call = self._call.with_call(data, timeout=max(0.1, deadline - time.monotonic()))
             except grpc.RpcError as error:
-                self._check(error, deadline)
+                self._raise_if_final(error, deadline)
                 time.sleep(pause)
                 pause = min(2.0, 2 * pause)
                 continue
             self.sent, self.received = self.sent + len(data), self.received + len(reply)
-            self._compare(dict(call.trailing_metadata()).get(CLOCK, ""))
+            self._compare_clocks(dict(call.trailing_metadata()).get(CLOCK, ""))
             return reply
 
     def close(self) -> None:
         self._channel.close()
 
-    def _compare(self, clock: str) -> None:
+    def _compare_clocks(self, clock: str) -> None:
         """Compare the clocks, where the coordinator says what its own shows."""
-        known = abs(self.ahead) > APART
+        warned_before = abs(self.ahead) > MAX_CLOCK_DIFFERENCE
         with suppress(ValueError, OverflowError):  # of no number, which has no say here
             self.ahead = int(clock) / 1000 - time.time()
-            if abs(self.ahead) > APART and not known:
-                self._warned(
-                    f"this machine's clock is {apart(self.ahead)} the coordinator's: set the wrong one right, since "
-                    f"each end checks certificates by its own"
+            if abs(self.ahead) > MAX_CLOCK_DIFFERENCE and not warned_before:
+                self._on_warning(
+                    f"this machine's clock is {clock_difference(self.ahead)} the coordinator's: set the wrong one "
+                    f"right, since each end checks certificates by its own"
                 )
 
-    def _why(self) -> str:
-        """Why the certificates do not fit, by the one that the coordinator shows to whoever connects."""
+    def _rejection_reason(self) -> str:
+        """Return why the certificates do not fit, by the one that the coordinator shows to whoever connects."""
         host, _, port = self._target.rpartition(":")
         try:
-            shown = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=LOOKING)
-            why = complaint(shown, self._credentials.authority)
+            shown = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=CERTIFICATE_TIMEOUT)
+            why = certificate_problem(shown, self._credentials.authority)
         except (OSError, ValueError, InvalidInput):
             return "compare the authorities, the names and the dates"
         return why or (
-            f"the coordinator's is in order here, so that it refuses this party's: compare the authority's file there, "
-            f"and its clock (here it is {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC)"
+            f"the coordinator's is valid here, so it must be refusing this party's: compare the authority's file and "
+            f"the clock there (here it is {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC)"
         )
 
-    def _check(self, error: Any, deadline: float) -> None:
-        """Return only if trying again can help. Once a first reply arrived the certificates are in order: any later
-        failure, as when a coordinator dies in the middle of a handshake, may pass."""
+    def _raise_if_final(self, error: Any, deadline: float) -> None:
+        """Return only if trying again can help.
+
+        Once a first reply arrived the certificates are in order: any later failure, as when a coordinator dies in the
+        middle of a handshake, may pass.
+        """
         code, words = error.code(), str(error.details() or "").lower()
         self._closed = self._closed + 1 if "socket closed" in words else 0
         signs = any(sign in words for sign in ("certificate", "handshake", "verification"))
@@ -157,7 +162,7 @@ class Line:
         if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
             raise Refused(
                 f"the coordinator at {self._target} and this party do not accept each other's certificates: "
-                f"{self._why()}. Nothing was sent"
+                f"{self._rejection_reason()}. Nothing was sent"
             ) from error
         passing = code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or FULL in words
         if not passing or time.monotonic() >= deadline:
@@ -169,30 +174,31 @@ class Line:
 
 @final
 class Server:
-    """A listening coordinator.
+    """Coordinator that listens on a port.
 
     Args:
         service: makes the replies.
         listen: "host:port"; port 0 takes any that is free.
         credentials: the coordinator's.
         parties: number of parties, which may all wait at once.
-        most: largest message in bytes.
+        max_bytes: largest message.
 
     Attributes:
         port: the port that it listens on.
 
-    Raises: InvalidInput: the port is not available, or the certificates cannot be used.
+    Raises:
+        InvalidInput: the port is not available, or the certificates cannot be used.
     """
 
     def __init__(
-        self, service: CoordinatorService, listen: str, credentials: Credentials, parties: int, most: int
+        self, service: CoordinatorService, listen: str, credentials: Credentials, parties: int, max_bytes: int
     ) -> None:
         self._service = service
         options = [
-            ("grpc.max_receive_message_length", most),
+            ("grpc.max_receive_message_length", max_bytes),
             ("grpc.so_reuseport", 0),
-            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE)),
-            ("grpc.http2.min_recv_ping_interval_without_data_ms", 500 * ALIVE),
+            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE_TIMEOUT)),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 500 * KEEPALIVE),
         ]
         self._server = grpc.server(
             ThreadPoolExecutor(2 * parties + 4, "cloister"),
@@ -237,7 +243,8 @@ class Server:
 def _check_address(listen: str) -> None:
     """Refuse anything but host:port: gRPC takes a port modulo 65536, and 443 where there is none.
 
-    Raises: InvalidInput.
+    Raises:
+        InvalidInput: it is anything else.
     """
     host, _, port = listen.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:

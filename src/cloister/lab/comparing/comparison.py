@@ -35,10 +35,10 @@ from cloister.metrics import nicv, reference_centers
 from cloister.rows.options import Reading
 from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
 from cloister.run.fit import fit, source
-from cloister.run.framing import unframed
+from cloister.run.layers.levels import method_of
+from cloister.run.layers.warm_start import Start
 from cloister.run.request import prepare
 from cloister.run.saving import checked_target
-from cloister.run.starting import Start
 
 
 @final
@@ -272,7 +272,7 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
     except CloisterError as error:
         label = one if isinstance(one, str) else one.label
         return one, Cell(label, epsilon, None, not isinstance(one, str), None, runs, refused=str(error))
-    picked = None if plan.choice is None else unframed(plan.composed).spec.name
+    picked = None if plan.choice is None else method_of(plan.composed).spec.name
     return one, Cell(one.label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
 
 

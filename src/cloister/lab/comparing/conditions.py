@@ -28,7 +28,7 @@ from cloister.core.types import Floats, Ids
 from cloister.rows.selection import Selection
 from cloister.run.bounds import domain_for
 from cloister.run.fit import source
-from cloister.run.framing import Framing, apart, scale_of
+from cloister.run.layers.preprocessing import Preprocessing, apart, scale_of
 from cloister.run.method_selection import number_of_centers
 from cloister.run.request import Request
 
@@ -176,7 +176,7 @@ class Conditions:
         delta: probability, for every run.
         domain: the bounds, those of unknown columns too (``core.frames.UNKNOWN``).
         read: whether the bounds were read off the rows.
-        scale: units of distances, as ``run.framing.scale_of`` returns them.
+        scale: units of distances, as ``run.layers.preprocessing.scale_of`` returns them.
         rows: the number of rows that runs are told.
         count: how many rows there are.
         chosen: the columns.
@@ -263,7 +263,7 @@ class Conditions:
         if isinstance(self.widths, Ball) or (scale == "none" and not encoded):
             return np.ones(d)
         if scale == "bounds":
-            return Framing("auto", scale, self.chosen.one_hot).units(self.widths, self.k)
+            return Preprocessing("auto", scale, self.chosen.one_hot).units(self.widths, self.k)
         weights = iter([1.0] * d if scale == "none" else [float(weight) for weight in scale.split(",")])
         return np.array([math.sqrt(2) if values else 1 / next(weights) for values in kinds(self.chosen)])
 

@@ -66,9 +66,9 @@ class ClippedOffsets:
     @classmethod
     def around(cls, near: NearestCenter, radii: Floats, domain: Domain, session: Session[Any] | None = None) -> Self:
         """Rows relative to their nearest centre. Args: radii (k,) in the caller's units; session, of radii that were
-        found from its answers (``Session.settled``)."""
+        found from its answers (``Session.agreed``)."""
         whole = in_steps(radii, domain)
-        return cls(near, near.centers, whole if session is None else session.settled(whole))
+        return cls(near, near.centers, whole if session is None else session.agreed(whole))
 
     @property
     def bound(self) -> Bound:

@@ -43,13 +43,18 @@ from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats, Ints
+from cloister.core.wrappers import ColumnNames
 from cloister.plugins.methods.grouping import Frame
+from cloister.rows.categories import BOOLEAN, categories_of
 
 MOST = 8
 """Columns that are described; of more the most telling ones."""
 
 CHOICE = 1 / 3
 """Part of the share by which these are found."""
+
+VAGUE = 0.1
+"""Standard errors of a count above this part of an average group are warned of."""
 
 
 @final
@@ -141,7 +146,7 @@ class DescribedGroups(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         look, rest = self.parts(problem, rng)
         facets = self._facets(problem.domain)
-        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
         frame = Frame.of(problem.domain, found.details, rest.domain.dimension)
         view = session.framed(frame.lattice, cube(problem.domain.dimension))
         near = frame.near(found.centers, problem.k, view)
@@ -158,7 +163,7 @@ class DescribedGroups(Generic[T]):
         else:
             first, second = self._split(look, rng.child("choice"), CHOICE)
             every = asked(facets, first)
-            chosen = session.settled(np.array(every.most_telling())).clip(0, len(facets) - 1).tolist()
+            chosen = session.agreed(np.array(every.most_telling())).clip(0, len(facets) - 1).tolist()
             again = asked(tuple(facets[i] for i in chosen), second, max(facet.size(self.bins) for facet in facets))
             answered = every.chosen(chosen).beside(again)
         edges = [[] if facets[i].values else frame.edges(facets[i].position, self.bins) for i in chosen]
@@ -177,15 +182,54 @@ class DescribedGroups(Generic[T]):
         variance = self.counts.variance(Space(sizes), look.budget, look.context(look.budget))
         return math.sqrt(variance) / look.budget.fraction
 
-    @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
-        return tuple((facet.position, facet.values) for facet in self._listed())
+    has_frame = False
 
-    @property
-    def most(self) -> int:
-        """So many columns are released at most."""
-        return MOST
+    def share_of(self, problem: Problem) -> float:
+        return self.share
+
+    def inner(self, problem: Problem) -> Problem:
+        """Return the method's problem. Raises: InvalidInput: the counts cannot be asked."""
+        self.error(problem)
+        return self.parts(problem, ANY_KEY)[1]
+
+    def price(self, problem: Problem, columns: ColumnNames, part: float) -> str:
+        """Return the share of the budget that the counts take, and how exact they are."""
+        names, budget = list(self._values(columns)), "people" if self._of_people else "budget"
+        few = f" Of these columns the {MOST} that tell the groups apart best are released." if len(names) > MOST else ""
+        return (
+            f"Description: {part * self.share:.1%} of the {budget} counts what each group's rows hold in "
+            f"{', '.join(names)}: a count has a standard error of {self.error(problem):,.3g} rows.{few}"
+        )
+
+    def warning(self, problem: Problem) -> str:
+        """Return a warning of counts that say little of an average group; else empty."""
+        error, group = self.error(problem), problem.rows / problem.k
+        if error <= VAGUE * group:
+            return ""
+        return (
+            f"counts of the description have a standard error of {error:,.3g} rows, and {problem.k} groups of "
+            f"{problem.rows:,} rows have about {group:,.0f} each: describe fewer columns, or give more of the budget "
+            f"(--describe-share)"
+        )
+
+    def notes(self, problem: Problem, columns: ColumnNames, part: float, details: Mapping[str, Any]) -> tuple[str, ...]:
+        return (self.price(problem, columns, part),)
+
+    def facts(self, columns: ColumnNames) -> dict[str, Any]:
+        return {"described": self._values(columns)}
+
+    def _values(self, columns: ColumnNames) -> dict[str, list[str]]:
+        """Return the values that each column lists, none for numbers, in the order of the counts."""
+        firsts = {category.features[0]: category for category in categories_of(columns.categories)}
+        values = dict[str, list[str]]()
+        for facet in self._listed() or map(Facet, range(len(columns.features))):
+            name = columns.features[facet.position]
+            category = firsts.get(name) if facet.values else None
+            if category is None:
+                values[name] = [BOOLEAN] * facet.values
+            else:
+                values[category.column] = list(category.values)
+        return values
 
     @property
     def _of_people(self) -> bool:

@@ -137,7 +137,7 @@ class GridMeans(Generic[T]):
             k, details = chosen.k, details | chosen.details
         found = self._found(cells, k, session, rng)
         found = domain.middle + known(errors, rows) * (found - domain.middle)
-        near = NearestCenter(session.settled(domain.snap(filled(found, problem.k))), domain.max_norm)
+        near = NearestCenter(session.agreed(domain.snap(filled(found, problem.k))), domain.max_norm)
         sizes, radii = measured(cells.value, domain.real(near.centers)[:k], rows, grid.widths)
         if self.measures(problem, per_count):
             moved = self._clipped_by_group(problem, session, near, sizes, per_sum)

@@ -47,7 +47,7 @@ class Frame:
         are not there are copies of the last one, whose rows they never take."""
         rows, d = np.tile(self.ends.mean(axis=1), (k, 1)), centers.shape[1]
         rows[:, :d] = centers[np.minimum(np.arange(k), len(centers) - 1)]
-        return NearestCenter(session.settled(self.lattice.snap(rows)[:, :d]), cube(len(self.units)).max_norm)
+        return NearestCenter(session.agreed(self.lattice.snap(rows)[:, :d]), cube(len(self.units)).max_norm)
 
     def edges(self, column: int, bins: int) -> list[float]:
         """Ends of the equal parts of a column's range (bins + 1)."""

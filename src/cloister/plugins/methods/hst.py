@@ -108,7 +108,7 @@ class HST(Generic[T]):
         domain, tree = problem.domain, self.tree.open(problem, rng.child("tree"))
         bad = tree.badly_cut(before, self.margin) if isinstance(tree, HasCutBoundaries) else np.zeros(len(before), bool)
         cells = (
-            Spared(tree, NearestCenter(session.settled(domain.snap(before)), domain.max_norm), bad)
+            Spared(tree, NearestCenter(session.agreed(domain.snap(before)), domain.max_norm), bad)
             if bad.any()
             else tree
         )

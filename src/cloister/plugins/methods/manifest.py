@@ -70,7 +70,7 @@ def methods() -> list[Spec]:
             "cloister.plugins.methods.zoom:Zoom",
             "finds where the rows are within wide bounds, and clusters there",
             paper="Karwa, Vadhan (2018)",
-            wraps="method",
+            adds="frame",
             fills=1,
         ),
         Spec(
@@ -78,7 +78,6 @@ def methods() -> list[Spec]:
             "Method",
             "cloister.plugins.methods.described:DescribedGroups",
             "clusters by another method, and counts what each group's rows hold in any column",
-            wraps="method",
             adds="description",
             fills=1,
         ),
@@ -87,7 +86,6 @@ def methods() -> list[Spec]:
             "Method",
             "cloister.plugins.methods.worded:Worded",
             "clusters by another method, and counts the words that many rows of each group have",
-            wraps="method",
             adds="words",
             fills=1,
         ),
@@ -174,14 +172,6 @@ def _one_round() -> list[Spec]:
             paper=CHANG,
             presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"},
         ),
-        Spec(
-            "naive-noise",
-            "Method",
-            "cloister.plugins.methods.naive_noise:NaiveNoise",
-            "k-means on rows noised one by one: the baseline that does not work",
-            "Local",
-            paper=CHANG,
-        ),
     ]
 
 
@@ -251,14 +241,6 @@ def _trees() -> list[Spec]:
             paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)",
         ),
         Spec(
-            "evolution",
-            "Method",
-            "cloister.plugins.methods.evolution:Evolution",
-            "k-means by noisy counts of points that are clustered and mutated",
-            paper="PE-means: arXiv 2606.00342 (2026)",
-            presets={"counts": "discrete-gaussian"},
-        ),
-        Spec(
             "sphere-packing",
             "Method",
             "cloister.plugins.methods.sphere_packing:SpherePacking",
@@ -303,14 +285,6 @@ def _median() -> list[Spec]:
             LLOYD_MEDIAN,
             "k-median by noisy rounds of unit vectors from a public start",
             paper=COHEN,
-            objective="k-median",
-        ),
-        Spec(
-            "k-variates",
-            "Method",
-            "cloister.plugins.methods.k_variates:KVariates",
-            "k-median seeding on noisy means of 512 nodes, no rounds",
-            paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)",
             objective="k-median",
         ),
     ]

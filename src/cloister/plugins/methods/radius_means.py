@@ -162,8 +162,8 @@ def shares(d: int, rounds: int) -> list[float]:
 
 def around(mean: Floats, radius: float, k: int, domain: Domain, session: Session[Any], seed: PublicRng) -> Shells:
     """Cells around the mean: 256, more where there are more than 32 centres."""
-    steps = int(session.settled(in_steps(np.array([radius]), domain))[0])
-    return Shells.around(session.settled(domain.snap(mean[None])), steps, min(max(256, 8 * k), 4096), seed)
+    steps = int(session.agreed(in_steps(np.array([radius]), domain))[0])
+    return Shells.around(session.agreed(domain.snap(mean[None])), steps, min(max(256, 8 * k), 4096), seed)
 
 
 def candidates(cells: Moved, k: int) -> tuple[int, Floats]:

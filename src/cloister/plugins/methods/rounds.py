@@ -43,10 +43,10 @@ def nearest_within(
 ) -> NearestCenter:
     """Rows by their nearest centre (k, d); a row farther than the radius (inf: no limit) is in no bucket.
 
-    Args: session, of centres that were found from its answers (``Session.settled``).
+    Args: session, of centres that were found from its answers (``Session.agreed``).
     """
     points = domain.snap(centers)
-    return NearestCenter(points if session is None else session.settled(points), domain.max_norm, steps(radius, domain))
+    return NearestCenter(points if session is None else session.agreed(points), domain.max_norm, steps(radius, domain))
 
 
 def offsets_from(near: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:

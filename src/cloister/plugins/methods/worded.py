@@ -19,6 +19,7 @@ Urania (arXiv 2506.04681).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, final
 
 import attrs
@@ -37,11 +38,15 @@ from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Ints
+from cloister.core.wrappers import ColumnNames
 from cloister.plugins.methods.grouping import Frame
 from cloister.rows.keywords import HALF, WHOLE, word_of
 
 GROUPS = 2**62 // WHOLE
 """Most groups: buckets of a level are numbered below 2^62."""
+
+RARE = 0.25
+"""Thresholds above this part of an average group are warned of."""
 
 
 @final
@@ -78,7 +83,7 @@ class Worded(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         look, rest = self.parts(problem, rng)
-        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
         if not self.slots:
             return found
         frame = Frame.of(rest.domain, found.details, found.centers.shape[1])
@@ -111,3 +116,40 @@ class Worded(Generic[T]):
         if getattr(channel, "threshold", None) is None:
             raise InvalidInput("words need counts above a threshold: fill the slot with thresholded-gaussian")
         return channel
+
+    has_frame = False
+
+    def share_of(self, problem: Problem) -> float:
+        return self.share if self.slots else 0.0
+
+    def inner(self, problem: Problem) -> Problem:
+        return self.parts(problem, ANY_KEY)[1]
+
+    def price(self, problem: Problem, columns: ColumnNames, part: float) -> str:
+        """Return the share of the budget that words take, and when one is shown; empty if none are counted."""
+        if not self.slots:
+            return ""
+        channel = self.opened(problem)
+        return (
+            f"Words: {part * self.share:.1%} of the budget counts words of '{columns.words}', at most {self.slots} of "
+            f"a row: one is shown if more than {channel.threshold.above:,} rows of a group have it, by a count with a "
+            f"standard error of {channel.deviation:,.3g} rows."
+        )
+
+    def warning(self, problem: Problem) -> str:
+        """Return a warning of a threshold that few words of an average group exceed; else empty."""
+        above = self.opened(problem).threshold.above if self.slots else 0
+        if above <= RARE * problem.rows / problem.k:
+            return ""
+        return (
+            f"a word is shown if more than {above:,} rows of a group have it, and {problem.k} groups of "
+            f"{problem.rows:,} rows have about {problem.rows / problem.k:,.0f} each: give more of the budget "
+            f"(--describe-share), or count fewer words of a row (--most-words)"
+        )
+
+    def notes(self, problem: Problem, columns: ColumnNames, part: float, details: Mapping[str, Any]) -> tuple[str, ...]:
+        paid = self.price(problem, columns, part)
+        return (f"{paid} That one person's word alone is shown has at most the chance delta.",) if paid else ()
+
+    def facts(self, columns: ColumnNames) -> dict[str, Any]:
+        return {"words": {"column": columns.words, "most": self.slots}} if self.slots else {}

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, Generic
 
 import attrs
@@ -36,7 +37,7 @@ from cloister.core.capabilities import chooses_k, slack
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import GRADES, Reframed, SignLogScale, cube, least_of, unknown_columns
+from cloister.core.frames import GRADES, Reframed, SignLogScale, cube, grade_starts, unknown_columns
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -45,6 +46,8 @@ from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.core.types import Floats
+from cloister.core.wrappers import ColumnNames
+from cloister.plugins.methods import zoom_texts
 from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, Promise, interval, tolerated
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
@@ -134,11 +137,11 @@ class Zoom(Generic[T]):
         domain, share = problem.domain, self.share_of(problem)
         if not isinstance(domain, Box):
             return self.method.cluster(problem, session, rng.child("method"))
-        look, rest = problem.split(share)
+        look, inner = problem.split(share)[0], self.inner(problem)
         declared, unseen = _declared(domain), self.unseen_of(problem)
         intervals = self._found(look, unseen, domain, session) if share else declared.copy()
         units = self.units_of(intervals[:, 1] / 2 - intervals[:, 0] / 2, problem.k)
-        frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(units)))
+        frame = Reframed.of(intervals, units)
         found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
         details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
         if share:
@@ -154,6 +157,29 @@ class Zoom(Generic[T]):
         for j, values in self._one_hot.items():
             units[j] = math.sqrt(2) / distance(values, numbers, k)
         return units
+
+    has_frame = True
+
+    def inner(self, problem: Problem) -> Problem:
+        """Return the method's problem: the rest of the budget, in the cube. A ball is as wide in every direction, and
+        stays as it is."""
+        rest = problem.split(self.share_of(problem))[1]
+        return attrs.evolve(rest, domain=cube(rest.domain.dimension)) if isinstance(rest.domain, Box) else rest
+
+    def price(self, problem: Problem, columns: ColumnNames, part: float) -> str:
+        """Return the share of the budget that finds the rows' range, and what that may miss; empty if nothing is
+        asked."""
+        share, unknown = self.share_of(problem), [columns.features[j] for j in unknown_columns(problem.domain)]
+        return zoom_texts.price(share, self.unseen_of(problem), unknown) if share else ""
+
+    def warning(self, problem: Problem) -> str:
+        return ""
+
+    def notes(self, problem: Problem, columns: ColumnNames, part: float, details: Mapping[str, Any]) -> tuple[str, ...]:
+        return zoom_texts.notes(self.price(problem, columns, part), columns.features, details)
+
+    def facts(self, columns: ColumnNames) -> dict[str, Any]:
+        return {}
 
     @property
     def chooses_k(self) -> bool:
@@ -336,7 +362,7 @@ def _widened(
     if ends is None:
         return NOWHERE if unknown else (low, high)
     if unknown:
-        first, last = (float(v) for v in least_of(np.array(ends) * (2 * GRADES // CODES) - GRADES))
+        first, last = (float(v) for v in grade_starts(np.array(ends) * (2 * GRADES // CODES) - GRADES))
     else:
         first, last = (low + (high - low) * (end / CODES) for end in ends)
     if last - first >= kept * (high - low):

@@ -1,241 +1,217 @@
-"""The oracles that cloister itself offers, by trust model. Imports nothing heavy."""
+"""The built-in oracles, by trust model. Imports nothing heavy."""
 
 from __future__ import annotations
 
-from cloister.core.registry.components import Spec
+from cloister.core.registry.components import Role, Spec
 
-COUNTS = "cloister.plugins.oracles.local.counts"
-VECTORS = "cloister.plugins.oracles.local.vectors"
-SHUFFLED = "cloister.plugins.oracles.shuffled"
+CANONNE = "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"
+CHANG = "Chang, Ghazi, Kumar, Manurangsi (2021)"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
+FELDMAN = "Feldman, McMillan, Talwar (2023)"
+KOROLOVA = "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"
+MIXING = f"{CHANG}; Balle, Bell, Gascon, Nissim (2020)"
+SKELLAM = "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)"
 STEMMER = "Stemmer: Locally private k-means clustering (2021)"
+WANG = "Wang, Blocki, Li, Jha (2017)"
+
+ROLES: dict[str, Role] = {"counts": "FrequencyOracle", "vector sums": "VectorSumOracle"}
+BOTH, COUNTS, SUMS = tuple(ROLES), ("counts",), ("vector sums",)
+
+ORACLES: tuple[tuple[str, tuple[str, ...], str, str, str, int | None], ...] = (
+    (
+        "discrete-laplace",
+        BOTH,
+        "central.discrete_laplace:DiscreteLaplace",
+        "with two-sided geometric noise: pure privacy",
+        "Ghosh, Roughgarden, Sundararajan (2009)",
+        3,
+    ),
+    (
+        "l2-mechanism",
+        SUMS,
+        "central.l2_mechanism:L2Mechanism",
+        "in few columns with noise on whole vectors: pure privacy",
+        "Hardt, Talwar (2010); Joseph, Kulesza, Yu (2025)",
+        2,
+    ),
+    (
+        "discrete-gaussian",
+        BOTH,
+        "central.discrete_gaussian:DiscreteGaussian",
+        "with discrete Gaussian noise",
+        CANONNE,
+        1,
+    ),
+    (
+        "thresholded",
+        COUNTS,
+        "central.thresholded:ThresholdedCounts",
+        "of occupied buckets above a threshold; spends delta",
+        KOROLOVA,
+        None,
+    ),
+    (
+        "thresholded-gaussian",
+        COUNTS,
+        "central.thresholded_gaussian:ThresholdedGaussian",
+        "of occupied buckets above a threshold, with discrete Gaussian noise; spends delta",
+        f"{KOROLOVA}; Wilkins, Kifer, Zhang, Karrer (2024)",
+        None,
+    ),
+    (
+        "masked-gaussian",
+        BOTH,
+        "aggregated.masked_gaussian:MaskedGaussian",
+        "pooled by parties, discrete Gaussian noise from the coordinator",
+        DIAA,
+        2,
+    ),
+    (
+        "skellam",
+        BOTH,
+        "aggregated.skellam:SkellamShares",
+        "pooled by parties, a share of the noise from each",
+        SKELLAM,
+        1,
+    ),
+    ("exact", BOTH, "central.exact:Exact", "without noise, NOT private, for comparison", "", None),
+    (
+        "explicit-histogram",
+        COUNTS,
+        "local.counts.local_hashing:ExplicitHistogram",
+        "from one randomised sign per user, for domains of any size",
+        "Bassily, Nissim, Stemmer, Thakurta (2020)",
+        3,
+    ),
+    (
+        "asked-local-hashing",
+        COUNTS,
+        "local.counts.local_hashing:AskedLocalHashing",
+        "from randomised response on a public hash, for domains of any size",
+        WANG,
+        None,
+    ),
+    (
+        "optimised-local-hashing",
+        COUNTS,
+        "local.counts.local_hashing:OptimisedLocalHashing",
+        "from randomised response on a public hash",
+        WANG,
+        1,
+    ),
+    (
+        "adaptive-response",
+        COUNTS,
+        "local.counts.adaptive_response:AdaptiveResponse",
+        "from randomised response on the bucket, or on a hash of it: whichever has the less noise",
+        WANG,
+        None,
+    ),
+    (
+        "hadamard-response",
+        COUNTS,
+        "local.counts.hadamard_response:HadamardResponse",
+        "from one bit per user, for millions of buckets",
+        "Acharya, Sun, Zhang (2019)",
+        2,
+    ),
+    (
+        "optimised-unary",
+        COUNTS,
+        "local.counts.optimised_unary:OptimisedUnary",
+        "from one randomised bit per bucket, for small spaces",
+        WANG,
+        None,
+    ),
+    (
+        "subset-selection",
+        COUNTS,
+        "local.counts.subset_selection:SubsetSelection",
+        "from a random set of buckets, for small spaces: the least noise",
+        "Ye, Barg (2018)",
+        None,
+    ),
+    (
+        "hadamard-vector",
+        SUMS,
+        "local.vectors.vector_sums:HadamardVector",
+        "of all buckets by one Hadamard transform, one byte per user",
+        CHANG,
+        1,
+    ),
+    (
+        "explicit-histogram-vector",
+        SUMS,
+        "local.vectors.vector_sums:ExplicitHistogramVector",
+        "of any bucket that is asked for, domains of any size",
+        CHANG,
+        2,
+    ),
+    (
+        "ldp-average",
+        SUMS,
+        "local.vectors.ldp_average:LdpAverage",
+        "from Gaussian noise for every bucket; spends delta",
+        STEMMER,
+        None,
+    ),
+    (
+        "amplified-counts",
+        COUNTS,
+        "shuffled.amplified:AmplifiedCounts",
+        "from shuffled local reports; spends delta",
+        FELDMAN,
+        2,
+    ),
+    (
+        "amplified-vectors",
+        SUMS,
+        "shuffled.amplified:AmplifiedVectors",
+        "from shuffled local reports; spends delta",
+        FELDMAN,
+        2,
+    ),
+    (
+        "split-and-mix-counts",
+        COUNTS,
+        "shuffled.split_and_mix:SplitAndMix",
+        "of everyone's shuffled shares, with a curator's noise; spends delta",
+        MIXING,
+        1,
+    ),
+    (
+        "split-and-mix",
+        SUMS,
+        "shuffled.split_and_mix:SplitAndMix",
+        "of everyone's shuffled shares, with a curator's noise; spends delta",
+        MIXING,
+        1,
+    ),
+    (
+        "blanket-histogram",
+        COUNTS,
+        "shuffled.blanket_histogram:BlanketHistogram",
+        "from shuffled hash values among uniform ones, for domains of any size; spends delta",
+        "Luo, Wang, Yi (2022)",
+        3,
+    ),
+)
+"""Name, what it answers, class (its folder names the trust model), summary, source and ``Spec.fills``."""
 
 
 def oracles() -> list[Spec]:
-    """Counts and vector sums: a curator's, a pool's, a phone's, a shuffler's."""
-    return [
-        *_both(
-            "discrete-laplace",
-            "discrete_laplace:DiscreteLaplace",
-            "with two-sided geometric noise: pure privacy",
-            "Ghosh, Roughgarden, Sundararajan (2009)",
-            "Central",
-            fills=3,
-        ),
-        Spec(
-            "l2-mechanism",
-            "VectorSumOracle",
-            "cloister.plugins.oracles.central.l2_mechanism:L2Mechanism",
-            "vector sums in few columns with noise on whole vectors: pure privacy",
-            "Central",
-            "Hardt, Talwar (2010); Joseph, Kulesza, Yu (2025)",
-            fills=2,
-        ),
-        *_both(
-            "discrete-gaussian",
-            "discrete_gaussian:DiscreteGaussian",
-            "with discrete Gaussian noise",
-            "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)",
-            "Central",
-            fills=1,
-        ),
-        Spec(
-            "thresholded",
-            "FrequencyOracle",
-            "cloister.plugins.oracles.central.thresholded:ThresholdedCounts",
-            "counts of occupied buckets above a threshold; spends delta",
-            "Central",
-            "Korolova, Kenthapadi, Mishra, Ntoulas (2009)",
-        ),
-        Spec(
-            "thresholded-gaussian",
-            "FrequencyOracle",
-            "cloister.plugins.oracles.central.thresholded_gaussian:ThresholdedGaussian",
-            "counts of occupied buckets above a threshold, with discrete Gaussian noise; spends delta",
-            "Central",
-            "Korolova, Kenthapadi, Mishra, Ntoulas (2009); Wilkins, Kifer, Zhang, Karrer (2024)",
-        ),
-        *_both(
-            "masked-gaussian",
-            "masked_gaussian:MaskedGaussian",
-            "pooled by parties, discrete Gaussian noise from the coordinator",
-            DIAA,
-            "Aggregated",
-            fills=2,
-        ),
-        *_both(
-            "skellam",
-            "skellam:SkellamShares",
-            "pooled by parties, a share of the noise from each",
-            "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)",
-            "Aggregated",
-            fills=1,
-        ),
-        *_both("exact", "exact:Exact", "without noise, NOT private, for comparison", "", "Central", private=False),
-        *_local(),
-        *_shuffled(),
-        *_mixed(),
-    ]
-
-
-def _both(
-    name: str, target: str, summary: str, paper: str, trust: str, private: bool = True, fills: int | None = None
-) -> list[Spec]:
-    """One law of noise, which fills both roles."""
-    target = f"cloister.plugins.oracles.{trust.lower()}.{target}"
-    return [
-        Spec(name, "FrequencyOracle", target, f"counts {summary}", trust, paper, private=private, fills=fills),
-        Spec(name, "VectorSumOracle", target, f"vector sums {summary}", trust, paper, private=private, fills=fills),
-    ]
-
-
-def _local() -> list[Spec]:
-    """Answers of a person's own device: every report is private by itself."""
-    bassily, wang = "Bassily, Nissim, Stemmer, Thakurta (2020)", "Wang, Blocki, Li, Jha (2017)"
-    chang = "Chang, Ghazi, Kumar, Manurangsi (2021)"
+    """Return the specifications of all built-in oracles, one for each role of an oracle."""
     return [
         Spec(
-            "explicit-histogram",
-            "FrequencyOracle",
-            f"{COUNTS}.local_hashing:ExplicitHistogram",
-            "counts from one randomised sign per user, for domains of any size",
-            "Local",
-            bassily,
-            fills=3,
-        ),
-        Spec(
-            "asked-local-hashing",
-            "FrequencyOracle",
-            f"{COUNTS}.local_hashing:AskedLocalHashing",
-            "counts from randomised response on a public hash, for domains of any size",
-            "Local",
-            wang,
-        ),
-        Spec(
-            "optimised-local-hashing",
-            "FrequencyOracle",
-            f"{COUNTS}.local_hashing:OptimisedLocalHashing",
-            "counts from randomised response on a public hash",
-            "Local",
-            wang,
-            fills=1,
-        ),
-        Spec(
-            "adaptive-response",
-            "FrequencyOracle",
-            f"{COUNTS}.adaptive_response:AdaptiveResponse",
-            "counts from randomised response on the bucket, or on a hash of it: whichever has the less noise",
-            "Local",
-            wang,
-        ),
-        Spec(
-            "hadamard-response",
-            "FrequencyOracle",
-            f"{COUNTS}.hadamard_response:HadamardResponse",
-            "counts from one bit per user, for millions of buckets",
-            "Local",
-            "Acharya, Sun, Zhang (2019)",
-            fills=2,
-        ),
-        Spec(
-            "optimised-unary",
-            "FrequencyOracle",
-            f"{COUNTS}.optimised_unary:OptimisedUnary",
-            "counts from one randomised bit per bucket, for small spaces",
-            "Local",
-            wang,
-        ),
-        Spec(
-            "subset-selection",
-            "FrequencyOracle",
-            f"{COUNTS}.subset_selection:SubsetSelection",
-            "counts from a random set of buckets, for small spaces: the least noise",
-            "Local",
-            "Ye, Barg (2018)",
-        ),
-        Spec(
-            "hadamard-vector",
-            "VectorSumOracle",
-            f"{VECTORS}.vector_sums:HadamardVector",
-            "vector sums of all buckets by one Hadamard transform, one byte per user",
-            "Local",
-            chang,
-            fills=1,
-        ),
-        Spec(
-            "explicit-histogram-vector",
-            "VectorSumOracle",
-            f"{VECTORS}.vector_sums:ExplicitHistogramVector",
-            "vector sums of any bucket that is asked for, domains of any size",
-            "Local",
-            chang,
-            fills=2,
-        ),
-        Spec(
-            "ldp-average",
-            "VectorSumOracle",
-            f"{VECTORS}.ldp_average:LdpAverage",
-            "vector sums from Gaussian noise for every bucket; spends delta",
-            "Local",
-            STEMMER,
-        ),
-    ]
-
-
-def _shuffled() -> list[Spec]:
-    """Answers that a shuffler mixes: those of people who hide among one another."""
-    feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.shuffled.amplified:Amplified"
-    return [
-        Spec(
-            "amplified-counts",
-            "FrequencyOracle",
-            f"{target}Counts",
-            "counts from shuffled local reports; spends delta",
-            "Shuffled",
-            feldman,
-            fills=2,
-        ),
-        Spec(
-            "amplified-vectors",
-            "VectorSumOracle",
-            f"{target}Vectors",
-            "vector sums from shuffled local reports; spends delta",
-            "Shuffled",
-            feldman,
-            fills=2,
-        ),
-    ]
-
-
-def _mixed() -> list[Spec]:
-    """Several messages per person, which say something only when they are all shuffled."""
-    chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
-    return [
-        Spec(
-            "split-and-mix-counts",
-            "FrequencyOracle",
-            f"{SHUFFLED}.split_and_mix:SplitAndMix",
-            "counts of everyone's shuffled shares, with a curator's noise; spends delta",
-            "Shuffled",
-            chang,
-            fills=1,
-        ),
-        Spec(
-            "split-and-mix",
-            "VectorSumOracle",
-            f"{SHUFFLED}.split_and_mix:SplitAndMix",
-            "vector sums of everyone's shuffled shares, with a curator's noise; spends delta",
-            "Shuffled",
-            chang,
-            fills=1,
-        ),
-        Spec(
-            "blanket-histogram",
-            "FrequencyOracle",
-            f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
-            "counts from shuffled hash values among uniform ones, for domains of any size; spends delta",
-            "Shuffled",
-            "Luo, Wang, Yi (2022)",
-            fills=3,
-        ),
+            name,
+            ROLES[role],
+            f"cloister.plugins.oracles.{target}",
+            f"{role} {summary}",
+            target.partition(".")[0].title(),
+            paper,
+            private=name != "exact",
+            fills=fills,
+        )
+        for name, roles, target, summary, paper, fills in ORACLES
+        for role in roles
     ]

@@ -20,10 +20,10 @@ from cloister.core.encoding import (
     summarise_lattice,
 )
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import fingerprint, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.columns import select
 from cloister.rows.memory import ArrayTable, FrameTable, listed
@@ -33,7 +33,7 @@ from cloister.rows.reading import (
     TableRows,
     check_dimension,
     checked_first,
-    marks_of_reading,
+    reading_fingerprints,
     refuse_before_keep,
     refuse_missing,
     refuse_too_many,
@@ -180,20 +180,20 @@ class Arrays(TableRows):
         """
         return np.concatenate([np.empty((0, self.dimension)), *(chunk.copy() for chunk in self._chunks())])
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         pieces = self._chunks(max(256, min(16_384, 131_072 // self.dimension)))  # the size decides the fingerprint
         columns = (np.ascontiguousarray(piece.T) for piece in pieces)
         return {
-            "the number of rows": mark_of(key, [self._table.length]),
-            "the rows": mark(key, (column for piece in columns for column in piece)),
-            "the number of the first user": mark_of(key, [self._first]),
-        } | (marks_of_reading(self.selection, self._reading) | self._marks_of_users(key))
+            "the number of rows": fingerprint_of(key, [self._table.length]),
+            "the rows": fingerprint(key, (column for piece in columns for column in piece)),
+            "the number of the first user": fingerprint_of(key, [self._first]),
+        } | (reading_fingerprints(self.selection, self._reading) | self._user_fingerprints(key))
 
-    def _marks_of_users(self, key: bytes) -> dict[str, bytes]:
+    def _user_fingerprints(self, key: bytes) -> dict[str, bytes]:
         if not self.has_users:
             return {}
         owners = self._read_owners()
-        return {"the users": mark(key, [owners.names.view(np.uint8), owners.of])}
+        return {"the users": fingerprint(key, [owners.names.view(np.uint8), owners.of])}
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         refuse_before_keep(self.has_users and self._kept is None)

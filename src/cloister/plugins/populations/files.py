@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.fingerprints import fingerprint, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats, Ints
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
@@ -31,7 +31,7 @@ from cloister.rows.reading import (
     TableRows,
     check_dimension,
     checked_first,
-    marks_of_reading,
+    reading_fingerprints,
     refuse_before_keep,
     refuse_too_many,
     refuse_unfit,
@@ -120,20 +120,22 @@ class Files(TableRows):
         """Number of rows, counted unless the files state it, or ``check`` has counted."""
         return sum(self._rows(file) for file in self._files)
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         """Return the fingerprints of these rows, without reading them all.
 
         A copied file has another time. A file passes that has as many other bytes in its middle and its old time.
         """
         sizes, times = zip(*(file.facts for file in self._files), strict=True)
         return {
-            "the number of files": mark_of(key, [len(self._files)]),
-            "the names of files, or their order": mark_of(key, [os.path.basename(file.path) for file in self._files]),
-            "the sizes of files": mark_of(key, sizes),
-            "the times of their last change": mark_of(key, times),
-            "how files begin and end": mark(key, (some for file in self._files for some in file.ends())),
-            "the number of the first user": mark_of(key, [self._first]),
-        } | marks_of_reading(
+            "the number of files": fingerprint_of(key, [len(self._files)]),
+            "the names of files, or their order": fingerprint_of(
+                key, [os.path.basename(file.path) for file in self._files]
+            ),
+            "the sizes of files": fingerprint_of(key, sizes),
+            "the times of their last change": fingerprint_of(key, times),
+            "how files begin and end": fingerprint(key, (some for file in self._files for some in file.ends())),
+            "the number of the first user": fingerprint_of(key, [self._first]),
+        } | reading_fingerprints(
             self.selection,
             attrs.evolve(
                 self._reading, delimiter=self._form.delimiter, encoding=codecs.lookup(self._form.encoding).name

@@ -12,10 +12,10 @@ from typing import Any, final
 
 from cloister.core.aggregated import RingVector
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import fingerprinter, subkey
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import inside, marking
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
@@ -23,7 +23,7 @@ from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, released
+from cloister.federated.protocol.vectors import coordinator_noise, party_words, released, round_shape
 from cloister.rows.selection import Selection
 
 
@@ -95,18 +95,18 @@ class Parties:
         for member in self._members:
             member.check(most_rows)
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
-        """Return the fingerprints of every party's rows (``core.record``), by her name."""
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
+        """Return the fingerprints of every party's rows (``core.fingerprints``), by her name."""
         members = zip(self.parties, self._members, strict=True)
         return {
             f"{name} ({party.name})": value
             for party, member in members
-            for name, value in marking(member)(inside(key, party.name)).items()
+            for name, value in fingerprinter(member)(subkey(key, party.name)).items()
         }
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
         parties, number = len(self._members), self.coordinator.round
-        shape, digest = outline(round, parties), round.digest()
+        shape, digest = round_shape(round, parties), round.digest()
         self.coordinator.expect(shape, lambda: coordinator_noise(round, parties, rng))
         for i, (party, member) in enumerate(zip(self.parties, self._members, strict=True)):
             words = party_words(round, member.gather(round, rng.child("party", i)), i, parties, rng)

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import ENGINE
 from cloister.core.randomness import PublicRng
-from cloister.core.record import ENGINE
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_name, usable, used
 from cloister.rows.databases.stage import Fence, Stage

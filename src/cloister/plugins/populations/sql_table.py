@@ -11,10 +11,10 @@ import attrs
 from cloister.core.capabilities import TakesTotals
 from cloister.core.encoding import chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import HOW_HASHED, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import HOW_HASHED, mark_of
 from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
@@ -30,7 +30,7 @@ from cloister.rows.options import Reading
 from cloister.rows.reading import (
     Chunk,
     check_dimension,
-    marks_of_reading,
+    reading_fingerprints,
     refuse_before_keep,
     refuse_missing,
     refuse_too_many,
@@ -126,13 +126,12 @@ class SqlTable(SqlRows):
         """Whether rows are counted and watched here: users are known to the engine alone."""
         return self._users is None and self._pass_kind != "query"
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
-        facts = (
-            self._engine_facts()[1] if self._watched_here else self._all_facts
-        )  # of the engine: a run may go on by the other pass
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
+        # of the engine: a run may go on by the other pass
+        facts = self._engine_facts()[1] if self._watched_here else self._all_facts
         values = self._described | {"the number of rows": [facts.rows], "the rows": [facts.mark or 0], HOW_HASHED: [2]}
-        read = marks_of_reading(self.selection, self._reading)
-        return {name: mark_of(key, cells) for name, cells in values.items()} | read
+        read = reading_fingerprints(self.selection, self._reading)
+        return {name: fingerprint_of(key, cells) for name, cells in values.items()} | read
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Return the summaries of a round, by queries where they have any, and otherwise by batches of rows.

@@ -1,4 +1,4 @@
-"""Weighted k-means and k-median on released points: drawn seeds, then rounds of Lloyd."""
+"""Weighted k-means and k-median on released points: random seeds, then Lloyd rounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cloister.plugins.solvers.points import each_a_center, heavy_or_all
 
 @component
 class KMeansPlusPlus:
-    """scikit-learn's k-means with k-means++ starts, on points that are released already: post-processing.
+    """scikit-learn's k-means with k-means++ starts on released points: post-processing.
 
     Points of weight at most 0 are left out, unless all are.
 
@@ -34,47 +34,46 @@ class KMeansPlusPlus:
         if len(heavy.points) <= k:
             return each_a_center(heavy, k)
         seed = int(rng.child("k-means++").generator().integers(2**31))
-        # n_init takes a number as well as the text that scikit-learn's annotation-free default suggests
-        starts: Any = self.starts
+        starts: Any = self.starts  # scikit-learn has no annotations, and its default of n_init is text
         solver = KMeans(k, n_init=starts, max_iter=self.rounds, random_state=seed)
-        with warnings.catch_warnings():  # fewer than k distinct points is no news to the user, and no failure
+        with warnings.catch_warnings():  # fewer than k distinct points are no failure
             warnings.simplefilter("ignore")
             fitted = solver.fit(heavy.points, sample_weight=heavy.weights)
         return np.asarray(fitted.cluster_centers_, np.float64)
 
 
 BLOCK = 2**13
-"""Points whose distances to all centres are held at once."""
+"""Points per batch of distances to all centres."""
 
 CLOSE = 1e-3
-"""Share of the mean distance: points closer to a centre weigh as if they were so far away: no step divides by 0."""
+"""Smallest distance used, as a share of the mean distance, so that no step divides by 0."""
 
 
 @component
 class KMedianPlusPlus:
-    """k-median++ on released points, D^1 seeding, then Lloyd rounds with Weiszfeld's 1-medians: post-processing.
+    """Weighted k-median on released points, D^1 seeding, then Lloyd rounds with Weiszfeld's 1-medians: post-processing.
 
-    A point is the next seed with probability proportional to weight times distance to the seeds so far; of
-    ``candidates`` such points the one that lowers the cost most. Each start goes two Lloyd rounds, the best one all the
-    others. A Lloyd round moves each centre by ``steps`` steps of Weiszfeld's, which never raise the (smoothed) cost of
-    its points. Points of weight at most 0 are left out, unless all are.
+    Candidates for the next seed are drawn with probability proportional to weight times distance to the nearest seed;
+    of ``candidates`` of them the one that lowers the cost most is taken. Each start runs two Lloyd rounds, and the best
+    one the remaining rounds. A Lloyd round moves each centre by ``steps`` Weiszfeld steps, which never raise the
+    (smoothed) cost of its points. Points of weight at most 0 are left out, unless all are.
 
     Source: Arthur and Vassilvitskii 2007, section 5 (seeding for other powers); Weiszfeld 1937; 'kmed++' of Cohen-Addad
     et al. 2022, section 6, is ``starts=1, candidates=1, rounds=10``.
     """
 
-    starts: int = option(default=5, low=1, help="independent starts, of which the best goes on")
+    starts: int = option(default=5, low=1, help="independent starts, of which the best is continued")
     candidates: int = option(default=3, low=1, help="points that are tried for each seed")
     rounds: int = option(default=20, low=1, help="Lloyd rounds")
-    steps: int = option(default=5, low=1, help="of Weiszfeld's, per Lloyd round")
+    steps: int = option(default=5, low=1, help="Weiszfeld steps per Lloyd round")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
         heavy = heavy_or_all(coreset.value)
         if len(heavy.points) <= k:
             return each_a_center(heavy, k)
         rows = Weighted.of(heavy.points, heavy.weights)
-        found = [self._started(rows, k, rng.child("kmedian++", i)) for i in range(self.starts)]
-        centers, _ = min(found, key=lambda pair: pair[1])
+        started = [self._started(rows, k, rng.child("kmedian++", i)) for i in range(self.starts)]
+        centers, _ = min(started, key=lambda pair: pair[1])
         for _ in range(self.rounds - min(2, self.rounds)):
             centers, moved = rows.improved(centers, self.steps)
             if not moved > 1e-6 * rows.size:
@@ -82,7 +81,7 @@ class KMedianPlusPlus:
         return centers + rows.middle
 
     def _started(self, rows: Weighted, k: int, rng: PublicRng) -> tuple[Floats, float]:
-        """Centres after two rounds, and their cost."""
+        """Return the centres of a start after two rounds, and their cost."""
         centers = rows.seeded(k, self.candidates, rng.generator())
         for _ in range(min(2, self.rounds)):
             centers, _ = rows.improved(centers, self.steps)
@@ -92,14 +91,14 @@ class KMedianPlusPlus:
 @final
 @attrs.frozen(eq=False)
 class Weighted:
-    """Points around their middle.
+    """Weighted points around their middle.
 
     Args:
         points: (m, d), relative to ``middle``, so that squares of differences keep their digits.
         weights: (m,) above 0, the largest 1.
         middle: (d,).
-        size: the largest distance from the middle along one column.
-        squares: (m,) squared distances from the middle.
+        size: largest distance from the middle along one column.
+        squares: squared distances from the middle (m,).
     """
 
     points: Floats
@@ -116,7 +115,7 @@ class Weighted:
         return cls(moved, scaled, middle, float(np.abs(moved).max()), np.einsum("ij,ij->i", moved, moved))
 
     def seeded(self, k: int, candidates: int, g: np.random.Generator) -> Floats:
-        """D^1 seeding: k of the points (k, d)."""
+        """Return k of the points (k, d) by D^1 seeding."""
         chosen = self._drawn(self.weights, 1, g)
         nearest = self._distances(chosen)[:, 0]
         for _ in range(k - 1):
@@ -128,7 +127,7 @@ class Weighted:
         return self.points[chosen]
 
     def _drawn(self, masses: Floats, size: int, g: np.random.Generator) -> Ints:
-        """Indices (size,) with these probabilities; all alike where there is no mass (every point is a seed)."""
+        """Draw indices (size,) in proportion to masses; uniformly if all are 0 (every point is a seed)."""
         ends = np.cumsum(masses)
         if not ends[-1] > 0:
             return g.integers(len(masses), size=size)
@@ -136,15 +135,15 @@ class Weighted:
         return np.asarray(np.minimum(places, len(masses) - 1), np.int64)
 
     def _distances(self, which: Ints) -> Floats:
-        """Distances (m, c) to some of the points (c,)."""
-        others = self.points[which]
-        squares = self.points @ (-2 * others.T)
+        """Return the distances (m, c) to the points with these indices (c,)."""
+        chosen = self.points[which]
+        squares = self.points @ (-2 * chosen.T)
         squares += self.squares[:, None]
         squares += self.squares[which]
         return np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
 
     def assigned(self, centers: Floats) -> Ints:
-        """The nearest centre (m,) of each point, ties to the lowest index."""
+        """Return the nearest centre (m,) of each point, ties to the lowest index."""
         groups = np.empty(len(self.points), np.int64)
         squares = (centers**2).sum(axis=1)
         for start in range(0, len(groups), BLOCK):
@@ -153,18 +152,18 @@ class Weighted:
         return groups
 
     def cost(self, centers: Floats) -> float:
-        """Sum of weight times distance to the nearest centre."""
+        """Return the sum of weight times distance to the nearest centre."""
         offsets = self.points - centers[self.assigned(centers)]
         return float(self.weights @ np.sqrt(np.einsum("ij,ij->i", offsets, offsets)))
 
     def improved(self, centers: Floats, steps: int) -> tuple[Floats, float]:
-        """Centres after one Lloyd round towards the medians of their points, and the farthest any coordinate went."""
+        """Return the centres after one Lloyd round, and the largest change of a coordinate."""
         groups, k, now = self.assigned(centers), len(centers), centers
         for _ in range(steps):
             offsets = self.points - now[groups]
             distances = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
-            least = CLOSE * float(self.weights @ distances) / float(self.weights.sum())
-            pulls = self.weights / np.maximum(distances, max(least, 1e-300 + 1e-12 * self.size))
+            floor = CLOSE * float(self.weights @ distances) / float(self.weights.sum())
+            pulls = self.weights / np.maximum(distances, max(floor, 1e-300 + 1e-12 * self.size))
             total = np.bincount(groups, pulls, minlength=k)
             step = np.column_stack([np.bincount(groups, pulls * column, minlength=k) for column in offsets.T])
             now = now + np.divide(step, total[:, None], out=np.zeros_like(step), where=total[:, None] > 0)

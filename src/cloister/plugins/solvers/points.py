@@ -1,7 +1,4 @@
-"""Input of solvers: which released points they cluster, and centres where there are fewer points than centres.
-
-Noise may have left a point with no weight, or none with any.
-"""
+"""Input of solvers: points with positive noisy weights, and centres if there are fewer points than centres."""
 
 from __future__ import annotations
 
@@ -13,14 +10,22 @@ from cloister.core.types import Floats, Ints
 
 
 def not_empty(coreset: Coreset) -> Coreset:
-    """The same coreset. Raises: InvalidInput if it has no point."""
+    """Return the coreset.
+
+    Raises:
+        InvalidInput: it has no point.
+    """
     if not len(coreset.points):
         raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
     return coreset
 
 
 def heavy_or_all(coreset: Coreset) -> Coreset:
-    """The points of weight above 0; if there is none, all with weight 1 and no errors. Raises: as ``not_empty``."""
+    """Return the points of weight above 0; if there is none, all with weight 1 and no errors.
+
+    Raises:
+        InvalidInput: the coreset has no point.
+    """
     points = not_empty(coreset).points
     heavy, noise = coreset.weights > 0, coreset.errors
     if not heavy.any():
@@ -30,10 +35,10 @@ def heavy_or_all(coreset: Coreset) -> Coreset:
 
 
 def each_a_center(coreset: Coreset, k: int) -> Floats:
-    """Centres (k, d) for at most k points: every point is one, and the others stand on the heaviest."""
+    """Return centres (k, d) on all of at most k points, and further ones on the heaviest point."""
     return centers_at(coreset.points, np.arange(len(coreset.points)), k, int(np.argmax(coreset.weights)))
 
 
 def centers_at(points: Floats, chosen: Ints, k: int, again: int) -> Floats:
-    """Centres (k, d) on the chosen points (at most k,); the others stand on the point ``again``."""
+    """Return centres (k, d) on the chosen points (at most k,), and further ones on the point ``again``."""
     return points[np.r_[chosen, np.full(k - len(chosen), again)]]

@@ -1,13 +1,13 @@
-"""The best k centres on a tree metric, exactly: the dynamic program, solved by its marginal gains.
+"""The best k centres on a tree metric, exactly: a dynamic program, solved by its marginal gains.
 
 On a hierarchically separated tree a point whose smallest cell with a centre in it is c pays diam(c)^z. So centres cost
 
     sum, over maximal cells u without a centre, of w(u) diam(parent of u)^z,
 
-with w(u) the rows in u: this is Algorithm 3 as it should read (as printed, its lines 5 and 9 include k' = 0, so that
-every value is 0, and a cell without a centre is charged its own diameter, though its points travel at least out of it).
-With v_c(j) the least cost inside c with j >= 1 centres in it, and v_u(0) = w(u) diam(c)^z for a child u of c, v_c is
-the min-plus convolution of its children's.
+with w(u) the rows in u. This corrects Algorithm 3: as printed, its lines 5 and 9 include k' = 0, so that every value is
+0, and a cell without a centre is charged its own diameter, though its points travel at least out of it. With v_c(j) the
+smallest cost inside c with j >= 1 centres in it, and v_u(0) = w(u) diam(c)^z for a child u of c, v_c is the min-plus
+convolution of its children's.
 
 Every v is convex from 0 on, if weights are non-negative and add up from child to parent and diameters fall along a
 path. (A leaf's is. Min-plus keeps convexity; remains v_u(0) - v_u(1) >= v_u(1) - v_u(2). The best second centre of u
@@ -21,7 +21,7 @@ v_s(1).) Convex sequences are convolved by merging their steps in order. So:
 
 and the best k centres are the root's path and the k - 1 best offers: O(p log p) for p nodes, for all k at once.
 
-Source: Cohen-Addad et al. 2022, Algorithms 1 and 3. Ties go to the lowest node. Tested against brute force.
+Ties go to the lowest node. Tested against brute force. Source: Cohen-Addad et al. 2022, Algorithms 1 and 3.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from cloister.core.types import Floats, Ints
 from cloister.plugins.solvers.points import centers_at, not_empty
 
 FINEST = 20
-"""Halvings of a box around points that have no tree."""
+"""Halvings of the box around points that have no tree."""
 
 
 @component
 class TreeProgram:
     """Optimal k-median (power 1) or k-means (power 2) on the coreset's own tree metric.
 
-    Points without a tree get one: boxes around them all, halved along every column. Centres are leaves of the tree;
-    where there are fewer than k, the heaviest again.
+    Points without a tree get one: the box around them all, halved repeatedly along every column. Centres are leaves of
+    the tree; if there are fewer than k, the first one is repeated.
     """
 
     power: int = option(default=1, low=1, high=2, help="z: distances count to this power")
@@ -56,7 +56,11 @@ class TreeProgram:
         return centers_at(coreset.value.points, chosen, k, int(chosen[0]))
 
     def costs(self, coreset: Released[Coreset], k: int) -> Floats:
-        """The tree metric's cost (k,) of the best 1 .. k centres. Raises: as ``solve``."""
+        """Return the tree metric's cost (k,) of the best 1 .. k centres.
+
+        Raises:
+            InvalidInput: the coreset has no point.
+        """
         return self._program(coreset).costs(k)
 
     def _program(self, coreset: Released[Coreset]) -> Program:
@@ -67,11 +71,11 @@ class TreeProgram:
 @final
 @attrs.frozen(eq=False)
 class Program:
-    """The solved program: offers in the order in which more centres take them.
+    """Solved program: offers in the order in which more centres take them.
 
     Args:
-        leaves: (m,) the point at the end of each offer's path; the root's path first.
-        gains: (m,) what each saves, the first one against no centre at all.
+        leaves: point at the end of each offer's path (m,); the root's path first.
+        gains: saving of each offer (m,), the first one against no centre at all.
         total: cost without a centre: all rows times the root's diameter^z.
     """
 
@@ -81,19 +85,19 @@ class Program:
 
     @classmethod
     def of(cls, tree: TreeMetric, weights: Floats, power: int) -> Program:
-        """Bottom up, all nodes of a level at once. Negative weights (m,) count as none."""
+        """Solve bottom up, all nodes of a level at once. Negative weights (m,) count as 0."""
         parents, span = tree.parents, tree.diameters.astype(np.float64) ** power
         p, m = len(parents), len(weights)
-        held, ends, cost = np.zeros(p), np.arange(p), np.zeros(p)  # w(u), the leaf that u's path ends in, v_u(1)
-        held[:m] = np.maximum(weights, 0.0)
+        rows, ends, cost = np.zeros(p), np.arange(p), np.zeros(p)  # w(u), the leaf that u's path ends in, v_u(1)
+        rows[:m] = np.maximum(weights, 0.0)
         gain = np.full(p, -np.inf)
         for nodes in _levels(parents)[:0:-1]:
             above = parents[nodes]
-            charged = held[nodes] * span[above]
+            charged = rows[nodes] * span[above]
             gain[nodes] = charged - cost[nodes]
             order = np.lexsort((nodes, -gain[nodes], above))
             first = order[np.r_[True, np.diff(above[order]) > 0]]
-            np.add.at(held, above, held[nodes])
+            np.add.at(rows, above, rows[nodes])
             np.add.at(cost, above, charged)
             cost[above[first]] -= gain[nodes[first]]
             ends[above[first]] = ends[nodes[first]]
@@ -101,22 +105,22 @@ class Program:
         root = int(np.flatnonzero(parents < 0)[0])
         offers = np.flatnonzero(gain > -np.inf)
         offers = offers[np.lexsort((offers, -gain[offers]))]
-        total = float(held[root] * span[root])
+        total = float(rows[root] * span[root])
         return cls(np.r_[ends[root], ends[offers]], np.r_[total - cost[root], gain[offers]], total)
 
     def centers(self, k: int) -> Ints:
-        """The points (at most k,) that are centres of the best solution."""
+        """Return the points (at most k,) that are centres of the best solution."""
         return self.leaves[:k]
 
     def costs(self, k: int) -> Floats:
-        """The least cost (k,) with 1 .. k centres."""
+        """Return the smallest cost (k,) with 1 .. k centres."""
         gains = np.zeros(k)
         gains[: len(self.gains)] = self.gains[:k]
         return np.maximum(self.total - np.cumsum(gains), 0.0)
 
 
 def halved(points: Floats) -> TreeMetric:
-    """Nested boxes over points (m, d): one around all, halved along all columns, down to 2^-``FINEST`` of its sides."""
+    """Return nested boxes over points (m, d): one around all, halved along all columns ``FINEST`` times."""
     low, sides = points.min(axis=0), np.maximum(np.ptp(points, axis=0), 1e-300)
     steps = np.minimum((points - low) / sides * 2**FINEST, 2**FINEST - 1).astype(np.int64)
     parents, diameters, above, number = [np.full(len(points), -1)], [np.zeros(len(points))], None, len(points)
@@ -133,7 +137,7 @@ def halved(points: Floats) -> TreeMetric:
 
 
 def _levels(parents: Ints) -> list[Ints]:
-    """Nodes by their distance from the root."""
+    """Return the nodes by their distance from the root."""
     depth, above = np.zeros(len(parents), np.int64), parents
     while (above >= 0).any():
         depth += above >= 0

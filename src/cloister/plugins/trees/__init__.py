@@ -1,1 +1,1 @@
-"""Public trees: partitions of a domain that are fixed before any row is read."""
+"""Public trees: partitions of a domain that do not depend on the rows."""

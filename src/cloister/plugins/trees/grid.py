@@ -1,11 +1,10 @@
-"""A grid of equal cells, for up to three dimensions: a cell's middle says where its rows are, so that counts are
-enough.
+"""A grid of equal cells in up to three dimensions, whose middles stand for their rows: counts are enough.
 
-The domain's bounding box is cut into G parts per column. Cells of a ball's box that miss the ball hold no row and give
-no point. Growing keeps the cells with more than ``significance`` standard errors, or the k largest.
+The domain's bounding box is cut into G parts per column. Cells of the box that miss a ball hold no row and give no
+point. Growing keeps the cells whose counts exceed ``significance`` standard errors, or the k largest.
 
-Source: design and figures: cloister's own study of the local model; grids under differential privacy go back to Su,
-Cao, Li, Bertino, Jin 2016 (EUGkM).
+Source: grids under differential privacy go back to Su, Cao, Li, Bertino, Jin 2016 (EUGkM); the figures are from
+cloister's own study of the local model.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from cloister.core.types import Ints
 from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
 
 DIMENSIONS = 3
-"""Columns: with more, most cells that rows touch hold too few to rise above the noise."""
+"""Limit of columns: with more, most occupied cells hold too few rows to rise above the noise."""
 
 FEW, MANY, ENOUGH = 256, 1024, 2e6
-"""Least number of cells, and how many there are where rows * eps^2 = 2e6 (measured at k = 15). Cells grow in number
-with its square root: a group that lies within one cell is placed at its middle, which costs n times its squared width;
-in two columns that grows as sqrt(n), as Theorem 1 of Chang et al. 2021 has it. A group's rows in one of its cells stay
-as many standard errors."""
+"""Smallest number of cells, and their number at rows * eps^2 = 2e6 (measured at k = 15). It grows with the square root
+of that product. A group within one cell is placed at its middle, which costs n times the cell's squared width; in two
+columns that grows as sqrt(n), as in Theorem 1 of Chang et al. 2021. The count of a group's cell stays the same number
+of standard errors."""
 
 
 MAX_SIDES = {1: MAX_CELLS, 2: 256, 3: 40}
-"""Most cells along a column, by the number of columns."""
+"""Limit of cells along a column, by the number of columns."""
 
 
 @component
@@ -52,10 +51,10 @@ class Grid:
         low=1,
         high=2**16,
         unit="cells",
-        help="along each column; none: 0.72 sqrt(rows) eps cells in total, at least 256",
+        help="cells along each column; none: 0.72 sqrt(rows) eps cells in total, at least 256",
     )
     significance: float = option(
-        default=2.5, low=0.0, unit="standard errors", help="least count of a cell that is kept"
+        default=2.5, low=0.0, unit="standard errors", help="smallest count of a cell that is kept"
     )
 
     def open(self, problem: Problem, seed: PublicRng) -> GridTree:
@@ -82,13 +81,13 @@ class Grid:
 @final
 @attrs.frozen
 class GridTree:
-    """The opened grid.
+    """Opened grid.
 
     Args:
         domain: of the rows.
         side: cells along each column.
-        significance: least count of a cell that is kept, in standard errors.
-        fewest: cells that are kept at least.
+        significance: smallest count of a cell that is kept, in standard errors.
+        fewest: minimum number of cells that are kept.
     """
 
     domain: Domain
@@ -115,13 +114,13 @@ class GridTree:
     def grow(self, counts: Counts) -> Coreset:
         possible = self.cells.possible
         values, errors = counts.at(possible), counts.standard_error(possible)
-        kept = np.flatnonzero(values > self.significance * errors)
-        if len(kept) < self.fewest:
-            kept = np.sort(np.argsort(-values, kind="stable")[: self.fewest])
-        ids = possible[kept]
+        chosen = np.flatnonzero(values > self.significance * errors)
+        if len(chosen) < self.fewest:
+            chosen = np.sort(np.argsort(-values, kind="stable")[: self.fewest])
+        ids = possible[chosen]
         return Coreset(
             self.cells.middles(ids),
-            values[kept],
+            values[chosen],
             leaves=Leaves(np.zeros(len(ids), np.int64), ids),
-            errors=Errors(errors[kept], np.zeros(len(ids))),
+            errors=Errors(errors[chosen], np.zeros(len(ids))),
         )

@@ -1,4 +1,4 @@
-"""Equal cells over a domain's bounding box, column by column: which cell a row falls in, and where the cells are.
+"""Equal cells over a domain's bounding box: the cell of each row, and each cell's place.
 
 Exact (law 5): a row's step along a column of lattice coordinates -s .. s is floor((x + s) G / (2 s + 1)), in integers.
 """
@@ -19,13 +19,13 @@ from cloister.core.reproducible_math import exp, log
 from cloister.core.types import Bools, Floats, Ints
 
 MAX_CELLS = 2**16
-"""Cells of a grid, all of which are looked at."""
+"""Limit of a grid's cells, all of which are looked up."""
 
 
 @final
 @attrs.frozen
 class GridCells:
-    """A bucketing by equal cells.
+    """Bucketing by equal cells.
 
     Args:
         domain: of the rows.
@@ -37,8 +37,10 @@ class GridCells:
 
     @classmethod
     def nearly_square(cls, domain: Domain, cells: float) -> Self:
-        """About this many cells, at most ``MAX_CELLS``, of sides as equal as whole parts let them be. A column that is
-        narrower than the others' cells is not cut."""
+        """Return about ``cells`` cells, at most ``MAX_CELLS``, with sides as equal as integer parts allow.
+
+        A column that is narrower than the others' cells is not cut.
+        """
         widths = 2.0 * domain.sides + 1
         free, cells = np.ones(len(widths), bool), min(max(cells, 1.0), float(MAX_CELLS))
         side = widths.max()
@@ -67,13 +69,13 @@ class GridCells:
         return {"kind": "grid", "sizes": sizes, "sides": sides, "parts": self.parts}
 
     def middles(self, ids: Ints) -> Floats:
-        """Middles of cells (m, d), in the caller's units, moved into the domain."""
+        """Return the middles of cells (m, d), in the caller's units, moved into the domain."""
         sides = self.domain.sides
         middles = (self._steps(ids) + 0.5) * (2 * sides + 1) / self.parts - sides - 0.5
         return self.domain.truncate(self.domain.middle + middles * self.domain.unit)
 
     def corners(self, ids: Ints) -> Floats:
-        """Lower and upper corners of cells (m, 2, d), in the caller's units."""
+        """Return the lower and upper corners of cells (m, 2, d), in the caller's units."""
         sides, steps = self.domain.sides, self._steps(ids)
         ends = np.stack([steps, steps + 1], axis=1) * ((2 * sides + 1) / np.array(self.parts)) - sides - 0.5
         return np.asarray(self.domain.middle + ends * self.domain.unit, np.float64)
@@ -85,18 +87,20 @@ class GridCells:
 
     @cached_property
     def possible(self) -> Ints:
-        """Ids, ascending, of cells that lattice points of the domain fall in, in integers. Some cells of a ball's box
-        miss the ball; a very narrow column has fewer lattice steps than cells."""
+        """Ids, ascending, of the cells that hold lattice points of the domain.
+
+        Some cells of a ball's box miss the ball; a very narrow column has fewer lattice steps than cells.
+        """
         ids = np.arange(self.space.sizes[0])
         return ids[self._may_hold_rows(self._steps(ids))]
 
     def _may_hold_rows(self, steps: Ints) -> Bools:
         low, high = self._lowest(steps), self._lowest(steps + 1) - 1
-        held: Bools = np.logical_and.reduce(low <= high, axis=1)
+        occupied: Bools = np.logical_and.reduce(low <= high, axis=1)
         if isinstance(self.domain, Ball):
             nearest = np.maximum(np.maximum(low, -high), 0)
-            held = held & ((nearest**2).sum(axis=1) <= self.domain.max_norm**2)
-        return held
+            occupied = occupied & ((nearest**2).sum(axis=1) <= self.domain.max_norm**2)
+        return occupied
 
     @property
     def _strides(self) -> Ints:
@@ -104,13 +108,12 @@ class GridCells:
         return np.array(after, np.int64)
 
     def _steps(self, ids: Ints) -> Ints:
-        """Steps along each column (m, d)."""
+        """Return the cells' steps along each column (m, d)."""
         steps: Ints = ids[:, None] // self._strides % np.array(self.parts)
         return steps
 
     def _lowest(self, steps: Ints) -> Ints:
-        """The lowest lattice coordinate of the steps (m, d) along each column: the inverse of the floor in
-        ``locate``."""
+        """Return the lowest lattice coordinate of steps (m, d), the inverse of the floor in ``locate``."""
         sides = self.domain.sides
         lowest: Ints = -((-steps * (2 * sides + 1)) // self.parts) - sides
         return lowest

@@ -1,4 +1,4 @@
-"""Which of some public directions a row points along, or against: the cells of a flat partition by direction."""
+"""The cells of a flat partition by direction: the public direction that a row points along or against."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM
 
 BLOCK = 2**16
-"""Products that are held at once: they stay in a core's second-level cache."""
+"""Products per batch, so that they stay in a core's second-level cache."""
 
 
 @final
 @attrs.frozen(eq=False)
 class NearestDirection:
-    """A bucketing: b(x) = 2 j + [<g_j, x> < 0], j the direction with the largest |<g_j, x>|, the lowest one of equals.
+    """Bucketing b(x) = 2 j + [<g_j, x> < 0], j the direction with the largest |<g_j, x>|, ties to the lowest.
 
     Args:
         around: directions (K / 2, d), integers of norm about 2^30. Rows have norms of at most 2^21, so that float64
@@ -38,26 +38,25 @@ class NearestDirection:
         return self.located(rows, squares(rows))
 
     def located(self, rows: Ints, lengths: Floats) -> Ints:
-        """Cells (n, 1). Args: lengths, squared, of the rows."""
+        """Return the cells (n, 1) of rows whose squared lengths are ``lengths`` (n,)."""
         ids = np.empty((len(rows), 1), np.int64)
         step = max(1, BLOCK // len(self.around))
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            ids[some, 0] = self._nearest(rows[some], np.sqrt(lengths[some]))
+            block = slice(start, start + step)
+            ids[block, 0] = self._nearest(rows[block], np.sqrt(lengths[block]))
         return ids
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "directions", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def _nearest(self, rows: Ints, length: Floats) -> Ints:
-        """Cells (n,) of a block of rows of these lengths.
+        """Return the cells (n,) of a block of rows of these lengths.
 
-        Float32 products order most rows; those that it cannot order are done exactly.
-
-        With u = 2^-24, d products and d - 1 additions in any order and a rounded direction err by at most
-        (d + 2) u |g| |x| (1 + 2^-10): rows of integers below 2^24 are exact in float32. What is within twice that of
-        the largest may be the largest.
+        Float32 products decide most rows; those that they cannot decide are computed exactly.
         """
+        # With u = 2^-24, d products and d - 1 additions in any order and a rounded direction err by at most
+        # (d + 2) u |g| |x| (1 + 2^-10), as rows of integers below 2^24 are exact in float32. A product within twice
+        # that of the largest may be the largest.
         products = self._rounded @ rows.astype(np.float32).T
         slack = (2.1 * (rows.shape[1] + 2) * 2.0**-24 * (1 + 2.0**-9)) * length + 2.0**-20
         best, unclear = _largest(products, slack)
@@ -79,17 +78,17 @@ class NearestDirection:
 
 
 def _largest(products: AnyArray, slack: Floats) -> tuple[Ints, Bools]:
-    """Place of the largest |product| of each column (m, n) is, and whether another one may come within the slack (n,).
+    """Return the index of the largest |product| of each column (m, n), and True where another is within the slack (n,).
 
-    The lowest bits of a float32 give way to its index, and its sign to 0: integers order these as floats do, and one
-    maximum gives both. What that takes away from a number is below 2^(bits - 23) of it.
+    The index replaces the lowest bits of a float32, and 0 its sign: integers order these as floats do, and one maximum
+    gives both. That changes a number by less than 2^(bits - 23) of it.
     """
     bits = (len(products) - 1).bit_length()
     index, everyone = 2**bits - 1, np.arange(products.shape[1])
     sizes = np.bitwise_and(products.view(np.int32), np.int32(2**31 - 1 - index))
     sizes |= np.arange(len(products), dtype=np.int32)[:, None]
-    most = sizes.max(axis=0)
-    best = (most & index).astype(np.int64)
+    largest_bits = sizes.max(axis=0)
+    best = (largest_bits & index).astype(np.int64)
     sizes[best, everyone] = 0
-    largest, second = most.view(np.float32).astype(np.float64), sizes.max(axis=0).view(np.float32)
+    largest, second = largest_bits.view(np.float32).astype(np.float64), sizes.max(axis=0).view(np.float32)
     return best, second >= largest * (1 - 2.0 ** (bits - 22)) - slack

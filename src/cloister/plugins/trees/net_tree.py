@@ -1,39 +1,39 @@
-"""The net tree: nets of halving radii, each point's parent the nearest point of the coarser net, grown where the rows
-are.
+"""The net tree: nets of halving radii over a random projection, expanded where the rows are.
 
-Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m (``nets``)
-of covering radius rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ..., Psi_1(...),
-with Psi_i the nearest point of net i. The root {0} holds every row and is not asked: users share the levels.
+Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m
+(``nets``) of covering radius rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ...,
+Psi_1(...), with Psi_i the nearest point of net i: a node's parent is the nearest point of the coarser net. The root {0}
+holds every row and is not asked: users share the levels.
 
 A net's points may lie outside the ball. Psi_i(z) of such a z is taken at the nearest point of the ball, which is no
 further from any row: so all nodes are within 1 + rho_i of 0, and Lemma 14 holds, |x - Psi_i(... Psi_T(x))| <= 2^(1-i).
-Lemma 15 (children <= (1 + 2 / gamma)^m, gamma_i = gamma rho_i the packing radius) is proved where all children are in
-the ball; otherwise, and at the root, 3 stands for 2, since children can be rho_i + rho_(i+1) away. The paper's proof
-forgets what lies outside.
+Lemma 15 (children <= (1 + 2 / gamma)^m, gamma_i = gamma rho_i the packing radius) is proved if all children are in the
+ball; otherwise, and at the root, 3 replaces 2, since children can be rho_i + rho_(i+1) away. The paper's proof omits
+points outside.
 
-Growing (Algorithms 1 and 2): the root is expanded; of the nodes of a level the tau with the largest counts are, where
-tau = (j - 1) k a for the first j <= Gamma such that the nodes but the (j - 1) k a largest hold at most twice what the
-nodes but the j k a largest hold. Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n
-is the declared public number of rows.
+Growing (Algorithms 1 and 2): the root is expanded, and then the tau nodes of each level with the largest counts. Let
+R_j be the total of a level's counts without the j k a largest; tau = (j - 1) k a for the first j <= Gamma with
+R_(j-1) <= 2 R_j. Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n is the declared
+public number of rows.
 
-The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) is for proofs: at m = 4 it is above 10^6, so that
+The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) serves the proof: at m = 4 it is above 10^6, so that
 everything is expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all
-into a speck of it, where many levels tell nothing apart and cost noise all the same. Rows at the border, projected,
-have the norm sqrt(d' / d) times the root of a chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in
-sixty leaves the ball.
+rows so close to 0 that many levels separate nothing and cost noise all the same. Rows at the border, projected, have
+the norm sqrt(d' / d) times the root of a chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in sixty
+leaves the ball.
 
-And one step more: nodes whose count is within ``significance`` standard errors of 0 are neither expanded nor kept, and
-Algorithm 2 counts them as 0. There are hundreds of empty nodes that noise fills: their sums add nothing but noise, and
-what they seem to hold together would stop every branch.
+Addition to the paper: nodes whose count is within ``significance`` standard errors of 0 are neither expanded nor kept,
+and Algorithm 2 counts them as 0. Noise fills hundreds of empty nodes: their sums would add only noise, and their total
+count would stop every branch.
 
 Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32, simulated
 noise): without ``significance`` a cost of 0.2 becomes 1.3; a third level costs more noise than it gains, since levels
 share the users of the vector sums too; a sixth dimension gains little for four times the nodes; a and Gamma hardly
 matter while k a Gamma is above the number of nodes that clusters are in.
 
-Ids are the coordinates of a net's point, packed. Where that takes more than 62 bits it is a public 62-bit hash of them:
-a looked-at node shares its id with a given row's by a chance of 2^-62, so that of 10^9 rows and 10^5 nodes none do but
-for a chance of 10^-4, and then a count is off by a row.
+Ids are the packed coordinates of a net's point or, if that takes more than 62 bits, public 62-bit hashes of them. A
+node's id collides with a given row's with probability 2^-62, any of 10^5 nodes' with any of 10^9 rows' with less than
+10^-4, and then a count is off by a row.
 
 Source: Chang, Ghazi, Kumar, Manurangsi 2021, sections 3 and 4; nets after Har-Peled and Mendel 2006.
 """
@@ -54,23 +54,25 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ids, Ints
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.projection import RADIUS, Projection
 
 SLACK = 16
-"""Integers by which rounding may move a point that is put back on the ball; a quarter of a millionth of its radius."""
+"""Integers by which rounding may move a point that is put back on the ball: 2.4e-7 of its radius."""
 
 BLOCK = 2**18
-"""Candidates for children that are judged at once."""
+"""Candidates for children per batch."""
 
 WORD = 2**62
+"""Limit of a level's number of ids."""
 
 
 @component
 class NetTree:
-    """A net tree over a random projection to few dimensions."""
+    """Net tree over a random projection to few dimensions."""
 
     dimension: int = option(
-        default=5, low=1, high=8, help="d', that rows are projected to; fewer where they have fewer"
+        default=5, low=1, high=8, help="d', dimensions that rows are projected to, if they have more"
     )
     scale: float = option(
         default=0.6,
@@ -95,9 +97,9 @@ class NetTree:
         default=4.0,
         low=0.0,
         unit="standard errors",
-        help="least count of a node that is expanded or kept; 0: any, as in the paper",
+        help="smallest count of a node that is expanded or kept; 0: any, as in the paper",
     )
-    cap: int = option(default=4096, low=1, high=2**20, unit="nodes", help="looked at, at most, in all levels")
+    cap: int = option(default=4096, low=1, high=2**20, unit="nodes", help="limit of nodes looked up, in all levels")
 
     def open(self, problem: Problem, seed: PublicRng) -> NetTreeOpened:
         d = problem.domain.dimension
@@ -117,13 +119,13 @@ class NetTree:
 
 
 def proof_expand(m: int, xi: float = 0.5) -> int:
-    """Corollary 18's a, with Theorem 20's theta: for a (xi, t)-coreset in m dimensions."""
+    """Return Corollary 18's a, with Theorem 20's theta, for a (xi, t)-coreset in m dimensions."""
     theta = 8 * math.sqrt((1 + 2 / xi) / xi)
     return math.ceil((1 + (2 + theta) * covering_radius(m) / packing_radius(m)) ** m)
 
 
 def _net(m: int, level: int, seed: PublicRng) -> Net:
-    """Net i of covering radius at most 2^-i RADIUS, shifted at random."""
+    """Return net i, of covering radius at most 2^-i RADIUS, shifted at random."""
     step = math.floor(RADIUS / 2**level / covering_radius(m))
     return Net(step, seed.generator().integers(0, step, m + 1))
 
@@ -131,7 +133,7 @@ def _net(m: int, level: int, seed: PublicRng) -> Net:
 @final
 @attrs.frozen(eq=False)
 class NetTreeOpened:
-    """The opened tree.
+    """Opened tree.
 
     Args:
         projection: of rows to few dimensions.
@@ -139,8 +141,8 @@ class NetTreeOpened:
         seed: of ids that are hashed.
         batch: k a, nodes that are expanded at a time.
         rounds: Gamma.
-        significance: least count of a leaf that is kept, in standard errors.
-        cap: nodes that are looked at, at most.
+        significance: smallest count of a node that is expanded or kept, in standard errors.
+        cap: limit of nodes that are looked up.
     """
 
     projection: Projection
@@ -158,7 +160,7 @@ class NetTreeOpened:
         return Space(tuple(min(WORD, self._base(level) ** net.dimension) for level, net in enumerate(self.nets)))
 
     def locate(self, rows: Ints) -> Ints:
-        """Algorithm 3, lines 2-9."""
+        """Return the nodes (n, T) of lattice rows (n, d): Algorithm 3, lines 2-9."""
         ids, points = np.empty((len(rows), len(self.nets)), np.int64), self.projection.of(rows)
         for level in reversed(range(len(self.nets))):
             names = self.parent(level, points)
@@ -177,46 +179,49 @@ class NetTreeOpened:
         }
 
     def _bundled(self, level: int, net: Net) -> Mapping[str, Any]:
-        """A level's net; the base that names are packed to, or the keys that they are hashed by."""
+        """Return a level's net, and the base for packing names or the keys for hashing them."""
         base = self._base(level)
         packed = base**net.dimension <= WORD
         keys = None if packed else [key(self.seed.child(level, j)) for j in range(net.dimension)]
         return {"step": net.step, "shift": net.shift.tolist(), "base": base, "keys": keys}
 
     def parent(self, level: int, points: Ints) -> Ints:
-        """Psi: names (n, m) of the nearest points of a level's net to points (n, m + 1), once these are put back on the
-        ball."""
+        """Return the names (n, m) of the net's points nearest to points (n, m + 1), put back on the ball: Psi."""
         return self.nets[level].nearest(_inside(points))
 
     def children(self, level: int, names: Ints) -> tuple[Ints, Ints]:
-        """Names (c, m) of the nodes of ``level`` below nodes (n, m) of the level before (the root, before level 0), and
-        whose they are (c,)."""
+        """Return the children (c, m) on ``level`` of nodes (n, m) of the level above, and their parents' indices (c,).
+
+        At level 0 the parent is the root.
+        """
         net = self.nets[level]
         points = np.zeros((1, net.dimension + 1), np.int64) if level == 0 else self.nets[level - 1].points(names)
         radius = _radius(level) + _radius(level + 1) + SLACK
         vectors = short_vectors(net.dimension, 4 * covering_radius(net.dimension) * (1 + 2.0**-8))
-        start, found, owners = net.nearest(points), list[Ints](), list[Ints]()
-        each = max(1, BLOCK // len(vectors))
-        for first in range(0, len(points), each):
-            tried = (start[first : first + each, None] + vectors).reshape(-1, net.dimension)
-            whose = np.repeat(np.arange(first, min(first + each, len(points))), len(vectors))
-            tried, whose = _near(net, tried, whose, points, radius)
+        start, child_names, owners = net.nearest(points), list[Ints](), list[Ints]()
+        block = max(1, BLOCK // len(vectors))
+        for first in range(0, len(points), block):
+            candidates = (start[first : first + block, None] + vectors).reshape(-1, net.dimension)
+            parents = np.repeat(np.arange(first, min(first + block, len(points))), len(vectors))
+            candidates, parents = _within(net, candidates, parents, points, radius)
             if level > 0:
-                mine = (self.parent(level - 1, net.points(tried)) == names[whose]).all(axis=1)
-                tried, whose = tried[mine], whose[mine]
-            found.append(tried)
-            owners.append(whose)
-        return np.concatenate(found), np.concatenate(owners)
+                own_children = (self.parent(level - 1, net.points(candidates)) == names[parents]).all(axis=1)
+                candidates, parents = candidates[own_children], parents[own_children]
+            child_names.append(candidates)
+            owners.append(parents)
+        return np.concatenate(child_names), np.concatenate(owners)
 
     def _base(self, level: int) -> int:
-        """Values that a coordinate of a node's name may have: it is the difference of two coordinates of a point within
-        1 + rho_i of 0, less the shift's, over the step."""
+        """Return the number of values that a coordinate of a node's name may have.
+
+        It is the difference of two coordinates of a point within 1 + rho_i of 0, less the shift's, over the step.
+        """
         net = self.nets[level]
         far = math.sqrt(2) * (RADIUS + _radius(level + 1) + SLACK) + net.step
         return 2 * (math.ceil(far / net.step) + 1) + 1
 
     def ids(self, level: int, names: Ints) -> Ints:
-        """Ids (n,) of nodes (n, m): packed, or hashed where that is too long."""
+        """Return the ids (n,) of nodes (n, m): packed, or hashed if that is too long."""
         base, m = self._base(level), names.shape[1]
         if base**m <= WORD:
             return (names + base // 2) @ base ** np.arange(m)
@@ -226,36 +231,36 @@ class NetTreeOpened:
         return (words >> np.uint64(2)).astype(np.int64)
 
     def grow(self, counts: Counts) -> Coreset:
-        """Algorithm 1."""
+        """Expand the tree and return its leaves: Algorithm 1."""
         room, leaves = self.cap, list[_Nodes]()
         names, _ = self.children(0, np.zeros((1, self.nets[0].dimension), np.int64))
         for level in range(len(self.nets)):
             nodes = self._look(counts, level, names)
             room -= len(names)
             inner, names = self._expanded(nodes, level, room)
-            leaves.append(nodes.but(inner))
+            leaves.append(nodes.after(inner))
             if not len(names):
                 break
         return self._coreset(leaves)
 
     def _look(self, counts: Counts, level: int, names: Ints) -> _Nodes:
-        """A level's nodes, the largest first."""
+        """Look up a level's nodes, and return them in descending order of their counts."""
         ids = self.ids(level, names)
         values, errors = np.maximum(counts.at(ids, level), 0.0), counts.standard_error(ids, level)
         order = np.argsort(-values, kind="stable")
         return _Nodes(level, names[order], ids[order], values[order], errors[order])
 
     def _expanded(self, nodes: _Nodes, level: int, room: int) -> tuple[int, Ints]:
-        """How many of the largest nodes are expanded, and their children's names: as many as there is room for."""
-        sure = nodes.sure(self.significance)
-        tau = threshold(np.where(sure, nodes.values, 0.0)[::-1], self.batch, self.rounds)
-        tau = min(tau, int(sure.sum()), room)  # room: so that the work is bounded too
+        """Return how many of the largest nodes are expanded, and their children's names, at most ``room``."""
+        significant = nodes.significant(self.significance)
+        tau = threshold(np.where(significant, nodes.values, 0.0)[::-1], self.batch, self.rounds)
+        tau = min(tau, int(significant.sum()), room)  # by room, to bound the work of finding children
         if level + 1 == len(self.nets) or tau == 0:
             return 0, nodes.names[:0]
-        names, whose = self.children(level + 1, nodes.names[:tau])
-        ends = np.cumsum(np.bincount(whose, minlength=tau))
+        names, parents = self.children(level + 1, nodes.names[:tau])
+        ends = np.cumsum(np.bincount(parents, minlength=tau))
         tau = int((ends <= room).sum())
-        return tau, names[whose < tau]
+        return tau, names[parents < tau]
 
     def _coreset(self, leaves: list[_Nodes]) -> Coreset:
         levels = np.repeat([nodes.level for nodes in leaves], [len(nodes.ids) for nodes in leaves])
@@ -263,21 +268,21 @@ class NetTreeOpened:
         ids, values, errors = (
             np.concatenate([getattr(nodes, name) for nodes in leaves]) for name in ("ids", "values", "errors")
         )
-        kept = np.flatnonzero(np.concatenate([nodes.sure(self.significance) for nodes in leaves]))
-        if not len(kept):
-            kept = np.argsort(-values, kind="stable")[:1]
+        chosen = np.flatnonzero(np.concatenate([nodes.significant(self.significance) for nodes in leaves]))
+        if not len(chosen):
+            chosen = np.argsort(-values, kind="stable")[:1]
         return Coreset(
-            self.projection.back(points[kept]),
-            values[kept],
-            leaves=Leaves(levels[kept], ids[kept]),
-            errors=Errors(errors[kept], np.zeros(len(kept))),
+            self.projection.back(points[chosen]),
+            values[chosen],
+            leaves=Leaves(levels[chosen], ids[chosen]),
+            errors=Errors(errors[chosen], np.zeros(len(chosen))),
         )
 
 
 @final
 @attrs.frozen(eq=False)
 class _Nodes:
-    """Nodes of a level. Args: level, names (n, m), ids (n,), values and errors (n,)."""
+    """Nodes of a level: names (n, m), ids, counts and standard errors (n,)."""
 
     level: int
     names: Ints
@@ -285,19 +290,20 @@ class _Nodes:
     values: Floats
     errors: Floats
 
-    def sure(self, significance: float) -> Bools:
-        """Which counts (n,) are above the noise; at 0, all."""
+    def significant(self, significance: float) -> Bools:
+        """Return True (n,) for counts above so many standard errors; for all if ``significance`` is 0."""
         return self.values > significance * self.errors if significance > 0 else np.ones(len(self.ids), bool)
 
-    def but(self, first: int) -> _Nodes:
-        """All but the first few."""
-        return _Nodes(self.level, self.names[first:], self.ids[first:], self.values[first:], self.errors[first:])
+    def after(self, count: int) -> _Nodes:
+        """Return all but the first ``count`` nodes."""
+        return _Nodes(self.level, self.names[count:], self.ids[count:], self.values[count:], self.errors[count:])
 
 
 def threshold(values: Floats, batch: int, rounds: int) -> int:
-    """Algorithm 2: how many of the nodes of a level to expand, from their counts (m,), at least 0, the smallest first.
+    """Return how many of a level's nodes to expand: Algorithm 2.
 
     Args:
+        values: counts (m,), at least 0, ascending.
         batch: k a.
         rounds: Gamma.
     """
@@ -310,13 +316,15 @@ def threshold(values: Floats, batch: int, rounds: int) -> int:
 
 
 def _radius(level: int) -> int:
-    """Covering radius of net i = ``level`` (0: the root's), in integers."""
+    """Return the covering radius of net i = ``level`` (0: the root's), in integers."""
     return RADIUS >> level
 
 
 def _inside(points: Ints) -> Ints:
-    """Points (n, m + 1) of the hyperplane with those outside the ball put back on it. Every operation is on one number
-    at a time and correctly rounded: a function of each point alone."""
+    """Return points (n, m + 1) of the hyperplane, with those outside the ball put back on it.
+
+    Operations are elementwise and correctly rounded: a function of each point alone.
+    """
     size = points.shape[1]
     squares = energy(points)
     out = squares > size * RADIUS**2
@@ -329,10 +337,10 @@ def _inside(points: Ints) -> Ints:
     return inside
 
 
-def _near(net: Net, tried: Ints, whose: Ints, points: Ints, radius: int) -> tuple[Ints, Ints]:
-    """Those of the net's points that are within ``radius`` of their nodes, and near enough to the ball."""
-    at, size = net.points(tried), points.shape[1]
+def _within(net: Net, candidates: Ints, parents: Ints, points: Ints, radius: int) -> tuple[Ints, Ints]:
+    """Return the candidates, and their parents, within ``radius`` of their parents and near enough to the ball."""
+    at, size = net.points(candidates), points.shape[1]
     covering = math.ceil(net.step * covering_radius(net.dimension))
-    kept = energy(at) <= size * (RADIUS + covering + SLACK) ** 2
-    kept &= energy(at - points[whose]) <= size * radius**2
-    return tried[kept], whose[kept]
+    inside = energy(at) <= size * (RADIUS + covering + SLACK) ** 2
+    inside &= energy(at - points[parents]) <= size * radius**2
+    return candidates[inside], parents[inside]

@@ -1,19 +1,19 @@
-"""The randomly shifted quadtree: cells are halved one coordinate at a time, at a random place in their middle third.
+"""The randomly shifted quadtree: cells are split one coordinate at a time, at a random place in their middle third.
 
-Each level splits one coordinate: the one with the longest side, had all splits been even, the lowest of equals (for a
-cube: one after the other, as in the paper). An interval of a coordinate [a, b) is cut at a public random place of its
+Each level splits one coordinate: the one whose side would be longest if all splits were even, ties to the lowest (for a
+cube: one after the other, as in the paper). An interval [a, b) of a coordinate is cut at a public random place of its
 middle third, independent of all others; two cells that share the interval share the cut. The paper's expectations over
 one cell's cuts need no more: a point meets one interval per level and coordinate. A cell's id is its path of bits, so
 that its parent is id >> 1.
 
-Growing, from noisy counts: starting from all cells of the first level that is asked, a cell whose count is more than
-``significance`` standard errors is split, down to the public depth: a hard stop, since every level is paid for. (The
-paper stops at 2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Then counts of cells
-and of their children are made to agree (``Nodes``).
+Growing: starting from all cells of the first level that is asked, a cell whose noisy count exceeds ``significance``
+standard errors is split, down to the public depth, since every level is paid for. (The paper stops at 2 levels / eps
+for Laplace noise of scale levels / eps: the same rule in other units.) Then the counts of cells and of their children
+are made consistent (``Nodes``).
 
-Levels: d log n of them, as the paper counts, are too few for its own stopping rule and too many for its noise. Here a
-fixed public number; the first ``top`` of them, the root among them, are not asked: of few cells all are looked at. The
-oracle pays for every level that is asked, so for the root where it is.
+Levels: the paper's d log n are too few for its own stopping rule and too many for its noise. Here their number is fixed
+and public, and the first ``top`` of them, including the root, are not asked; all cells of the next level are looked up.
+The oracle pays for every level that is asked, including the root if top is 0.
 
 Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 2 and
 Algorithm 2.
@@ -38,38 +38,42 @@ from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import lengths
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.trees.reduction import Reduction, Steps
+from cloister.plugins.trees.cut_table import CutTable
+from cloister.plugins.trees.reduction import Reduction
 
 DEEPEST = 60
-"""Levels: a cell's id is a 64-bit integer."""
+"""Limit of levels: a cell's id is a 64-bit integer."""
 
 FINE = 7
-"""Splits of each coordinate that a tree has at least: with fewer, small clusters off the middle share a cell (measured
-on shuttle)."""
+"""Fewest splits per coordinate at the default depth: below, small clusters off the middle share a cell (on shuttle)."""
 
 SPLITS = 20
-"""Most splits of one coordinate: the lattice has no finer steps."""
+"""Limit of splits per coordinate: the lattice has no finer steps."""
 
 
 @component
 class ShiftedQuadtree:
-    """A binary tree of boxes with random cuts, over the domain or a public random projection of it."""
+    """Binary tree of boxes with random cuts, over the domain or a public random projection of it."""
 
     depth: int | None = option(
-        default=None, low=1, high=DEEPEST, unit="levels", help="below the root; none: as many as counts can tell apart"
+        default=None,
+        low=1,
+        high=DEEPEST,
+        unit="levels",
+        help="below the root; none: by the numbers of rows and columns",
     )
     top: int | None = option(
         default=None,
         low=0,
         high=20,
         unit="levels",
-        help="not asked; none: so many that k / 2 cells are on the first one",
+        help="not asked, from the root; none: the first level asked has about k / 2 cells",
     )
     dimensions: int | None = option(
-        default=None, low=1, high=DEEPEST, help="project to so many at random; none: 2 + log2(k) / 2"
+        default=None, low=1, high=DEEPEST, help="dimensions of the random projection; none: 2 + log2(k) / 2"
     )
     significance: float = option(
-        default=3.0, low=0.0, unit="standard errors", help="least count of a cell that is split"
+        default=3.0, low=0.0, unit="standard errors", help="smallest count of a cell that is split"
     )
 
     def open(self, problem: Problem, seed: PublicRng) -> Quadtree:
@@ -77,7 +81,7 @@ class ShiftedQuadtree:
         m = reduced.dimension
         depth = self._depth(problem, m)
         if depth > SPLITS * m:
-            raise InvalidInput(f"{depth} levels over {m} columns are too many: at most {SPLITS} for each column")
+            raise InvalidInput(f"depth is {depth}: {m} columns allow at most {SPLITS * m} levels")
         top = min(depth - 1, max(0, math.floor(math.log2(problem.k)) - 1) if self.top is None else self.top)
         return Quadtree(reduced, seed.child("cuts"), depth, top, self.significance)
 
@@ -95,14 +99,14 @@ class ShiftedQuadtree:
 @final
 @attrs.frozen(eq=False)
 class Quadtree:
-    """The opened tree.
+    """Opened tree.
 
     Args:
-        reduced: what the cells cut.
+        reduced: subspace that the cells divide.
         seed: of the cuts.
         depth: levels below the root.
-        top: levels, the root among them, that are not asked.
-        significance: least count of a cell that is split, in standard errors.
+        top: levels, including the root, that are not asked.
+        significance: smallest count of a cell that is split, in standard errors.
     """
 
     reduced: Reduction
@@ -119,18 +123,18 @@ class Quadtree:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The coordinate that each level splits."""
+        """Coordinate that each level splits."""
         halved = self.reduced.sides.astype(np.float64)
-        found = list[int]()
+        splits = list[int]()
         for _ in range(self.depth):
-            found.append(int(np.argmax(halved)))
-            halved[found[-1]] /= 2
-        return tuple(found)
+            splits.append(int(np.argmax(halved)))
+            halved[splits[-1]] /= 2
+        return tuple(splits)
 
     @cached_property
     def borders(self) -> tuple[tuple[Ints, ...], ...]:
-        """By coordinate and number of its splits s: the 2^s + 1 borders of its intervals [a, b), in lattice steps."""
-        found = list[tuple[Ints, ...]]()
+        """Borders (2^s + 1,) of the intervals [a, b), in lattice steps, by coordinate and its number of splits s."""
+        by_coordinate = list[tuple[Ints, ...]]()
         for j, side in enumerate(self.reduced.sides):
             levels = [np.array([-side, side + 1])]
             for s in range(self.order.count(j)):
@@ -138,31 +142,29 @@ class Quadtree:
                 places = self.seed.child(j, s).generator().integers(0, 2**32, len(low), np.uint64).astype(np.int64)
                 third = (high - low) // 3
                 cuts = low + third + ((places * (high - low - 2 * third + 1)) >> 32)
-                cuts = np.maximum(
-                    cuts, np.minimum(low + 1, high)
-                )  # of an interval of one step, the right half is empty
+                cuts = np.maximum(cuts, np.minimum(low + 1, high))  # the right half of a single step is empty
                 levels.append(np.concatenate([np.column_stack([low, cuts]).ravel(), high[-1:]]))
-            found.append(tuple(levels))
-        return tuple(found)
+            by_coordinate.append(tuple(levels))
+        return tuple(by_coordinate)
 
     @cached_property
     def paths(self) -> tuple[Ints, ...]:
-        """By coordinate: what each of its finest intervals adds to the id of a cell."""
-        found = list[Ints]()
+        """Bits that each finest interval adds to the id of a cell, by coordinate."""
+        by_coordinate = list[Ints]()
         for j in range(self.reduced.dimension):
             places = [self.depth - 1 - level for level, split in enumerate(self.order) if split == j][::-1]
             intervals = np.arange(2 ** len(places))
             path = np.zeros_like(intervals)
             for s, place in enumerate(places):
                 path |= (intervals >> s & 1) << place
-            found.append(path)
-        return tuple(found)
+            by_coordinate.append(path)
+        return tuple(by_coordinate)
 
     @cached_property
-    def steps(self) -> tuple[Steps, ...]:
-        """By coordinate: the search for a row's finest interval."""
+    def steps(self) -> tuple[CutTable, ...]:
+        """Search for a row's finest interval, by coordinate."""
         return tuple(
-            Steps.of(borders[-1][1:-1], int(side))
+            CutTable.of(borders[-1][1:-1], int(side))
             for borders, side in zip(self.borders, self.reduced.sides, strict=True)
         )
 
@@ -189,36 +191,37 @@ class Quadtree:
         }
 
     def badly_cut(self, centers: Floats, margin: float) -> Bools:
-        """Which centres (m,) a cut of a cell that holds them comes nearer to than ``margin`` times the cell's side.
-        (The paper's margin, alpha / (d log n), is the same rule with proof constants.)"""
+        """Return True (m,) for centres within ``margin`` times its side of a cut of a cell that holds them.
+
+        The paper's margin, alpha / (d log n), is the same rule with the proof's constants.
+        """
         domain = self.reduced.domain
         at = self.reduced.of(domain.snap(centers))
         bad = np.zeros(len(at), bool)
         for j in range(self.reduced.dimension):
             for borders, finer in zip(self.borders[j][:-1], self.borders[j][1:], strict=True):
-                mine = _interval(at[:, j], borders[1:-1]) if len(borders) > 2 else np.zeros(len(at), np.int64)
-                cut, side = finer[2 * mine + 1], borders[mine + 1] - borders[mine]
+                interval = _interval(at[:, j], borders[1:-1]) if len(borders) > 2 else np.zeros(len(at), np.int64)
+                cut, side = finer[2 * interval + 1], borders[interval + 1] - borders[interval]
                 bad |= np.abs(at[:, j] - cut) < margin * side
         return bad
 
     def boxes(self, levels: Ints, ids: Ints) -> Floats:
-        """Lower and upper corners (p, 2, m) of cells, in lattice steps."""
+        """Return the lower and upper corners (p, 2, m) of cells, in lattice steps."""
         corners = np.empty((len(ids), 2, self.reduced.dimension))
         for level in np.unique(levels):
-            mine = np.flatnonzero(levels == level)
+            on_level = np.flatnonzero(levels == level)
             for j in range(self.reduced.dimension):
                 places = [level - 1 - i for i, split in enumerate(self.order[:level]) if split == j]
-                interval = np.zeros(len(mine), np.int64)
+                interval = np.zeros(len(on_level), np.int64)
                 for place in places:
-                    interval = 2 * interval + (ids[mine] >> place & 1)
+                    interval = 2 * interval + (ids[on_level] >> place & 1)
                 borders = self.borders[j][len(places)]
                 last = borders[interval + 1] - 1
-                corners[mine, 0, j], corners[mine, 1, j] = np.minimum(borders[interval], last), last
+                corners[on_level, 0, j], corners[on_level, 1, j] = np.minimum(borders[interval], last), last
         return corners
 
     def grow(self, counts: Counts) -> Coreset:
-        """Leaves with their weights, and the tree metric over them; cells above the first asked level are in the metric
-        only."""
+        """Return the leaves with their weights, and the tree metric, which includes the levels that are not asked."""
         nodes = Nodes.grown(counts, self.top, self.depth, self.significance)
         boxes = self.boxes(nodes.levels, nodes.ids)
         leaves = np.flatnonzero(~nodes.split)
@@ -244,28 +247,28 @@ class Quadtree:
 
 
 def _interval(x: Ints, cuts: Ints) -> Ints:
-    """How many of the sorted cuts are at most x (n,)."""
+    """Count the sorted cuts that are at most x (n,)."""
     return np.asarray(np.searchsorted(cuts, x, side="right"), np.int64)
 
 
 @final
 @attrs.frozen(eq=False)
 class Nodes:
-    """A grown binary tree, the root first, level after level, siblings side by side.
+    """Grown binary tree, the root first, level after level, siblings side by side.
 
-    Counts of a cell and of its two children say the same thing twice. They are brought together by generalised least
-    squares: going up, a cell's own count and its children's sum are weighed by their inverse variances; going down,
-    what a family's sum lacks is shared in proportion to the children's variances. On a tree that is the exact
-    minimiser, in two passes. Each child is then kept between 0 and its parent's weight, which takes nothing from the
-    sum: a one-sided clamp of every cell would give empty cells a weight.
+    A cell is counted once itself and once by its two children. Generalised least squares makes the counts consistent:
+    going up, a cell's own count and its children's sum are averaged by their inverse variances; going down, the
+    difference between a cell and its children's sum is divided in proportion to the children's variances. On a tree
+    that is the exact minimiser, in two passes. Each child is then clipped to between 0 and its parent's weight, which
+    keeps the sum: a one-sided clamp of every cell would give empty cells a weight.
 
     Source: Cohen-Addad et al. 2022, Algorithm 2; Hay, Rastogi, Miklau, Suciu 2010 for the least squares.
 
     Args:
-        levels, ids: (p,) of the cells.
-        parents: (p,) index of the parent, -1 for the root.
-        split: (p,) whether it has children.
-        counts, variances: (p,) as they were released; infinite variance for cells that were not asked.
+        levels, ids: of the cells (p,).
+        parents: index of the parent (p,), -1 for the root.
+        split: True (p,) for cells with children.
+        counts, variances: as released (p,); infinite variance for cells that were not asked.
     """
 
     levels: Ints
@@ -277,8 +280,8 @@ class Nodes:
 
     @classmethod
     def grown(cls, counts: Counts, top: int, depth: int, significance: float) -> Nodes:
-        """Algorithm 2, a level's frontier at a time."""
-        found = list[tuple[Ints, Ints, Ints, Bools, Floats, Floats]]()
+        """Grow the tree from counts, level by level: Algorithm 2."""
+        levels = list[tuple[Ints, Ints, Ints, Bools, Floats, Floats]]()
         ids, parents, start = np.zeros(1, np.int64), np.full(1, -1), 0
         for level in range(depth + 1):
             if level < top:
@@ -286,37 +289,36 @@ class Nodes:
             else:
                 values, errors = counts.at(ids, level - top), counts.standard_error(ids, level - top)
                 variances, split = errors**2, (values > significance * errors) & (level < depth)
-            found.append((np.full(len(ids), level), ids, parents, split, values, variances))
+            levels.append((np.full(len(ids), level), ids, parents, split, values, variances))
             inner = np.flatnonzero(split)
             if not len(inner):
                 break
             parents = np.repeat(start + inner, 2)
             ids, start = (2 * ids[inner][:, None] + np.arange(2)).ravel(), start + len(ids)
-        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return cls(*(np.concatenate(parts) for parts in zip(*levels, strict=True)))
 
     def consistent(self) -> tuple[Floats, Floats]:
-        """Weights (p,) that add up from child to parent and are at least 0, and their standard errors before the
-        clamp."""
+        """Return weights (p,), at least 0, that add up to the parents', and their standard errors before clipping."""
         best, variance = self.counts.copy(), np.maximum(self.variances, 1e-12)
         families = self._families()
-        for inner, left in reversed(families):  # up: a cell's own count and that of its children, by inverse variance
-            below, spread = best[left] + best[left + 1], variance[left] + variance[left + 1]
-            own = np.where(np.isinf(self.variances[inner]), 0.0, 1 / np.maximum(self.variances[inner], 1e-12))
-            best[inner] = (own * best[inner] + below / spread) / (own + 1 / spread)
-            variance[inner] = 1 / (own + 1 / spread)
+        for inner, first in reversed(families):  # up: average own and children's counts by inverse variance
+            below, spread = best[first] + best[first + 1], variance[first] + variance[first + 1]
+            precision = np.where(np.isinf(self.variances[inner]), 0.0, 1 / np.maximum(self.variances[inner], 1e-12))
+            best[inner] = (precision * best[inner] + below / spread) / (precision + 1 / spread)
+            variance[inner] = 1 / (precision + 1 / spread)
         best[0] = max(best[0], 0.0)
-        for inner, left in families:  # down: what a family's sum still lacks
-            lacking = best[inner] - best[left] - best[left + 1]
-            part = variance[left] / (variance[left] + variance[left + 1])
-            best[left] = np.clip(best[left] + part * lacking, 0.0, best[inner])
-            best[left + 1] = best[inner] - best[left]
+        for inner, first in families:  # down: divide the difference to the children's sum
+            lacking = best[inner] - best[first] - best[first + 1]
+            part = variance[first] / (variance[first] + variance[first + 1])
+            best[first] = np.clip(best[first] + part * lacking, 0.0, best[inner])
+            best[first + 1] = best[inner] - best[first]
         return best, np.sqrt(variance)
 
     def _families(self) -> list[tuple[Ints, Ints]]:
-        """Level by level: the cells that are split, and the first child of each."""
+        """Return, level by level, the cells that are split and the first child of each."""
         starts = np.searchsorted(self.levels, np.arange(self.levels[-1] + 2))
-        found = list[tuple[Ints, Ints]]()
+        families = list[tuple[Ints, Ints]]()
         for start, end in pairwise(starts.tolist()):
             inner = start + np.flatnonzero(self.split[start:end])
-            found.append((inner, end + 2 * np.arange(len(inner))))
-        return found
+            families.append((inner, end + 2 * np.arange(len(inner))))
+        return families

@@ -1,16 +1,16 @@
-"""A row's coordinates in a tree of axis-parallel cells: a public random subspace of few dimensions, in integers, and a
-table that finds the cuts which they are beyond.
+"""A public random projection to a box of few dimensions, in integers, for trees of axis-parallel cells.
 
-A row x (lattice steps, relative to the domain's middle) goes to y = floor(2^-20 M'x), the columns of M / 2^20 an
-orthonormal basis of a random m-dimensional subspace, and is then clipped to a box again: a projection leaves no ball,
-but leaves a box. Distances within the subspace are kept, so that points y lifted back (``back``) are nearest to the
-same rows in the domain as in the subspace.
+A row x (lattice steps, relative to the domain's middle) is mapped to y = floor(2^-20 M'x), where the columns of
+M / 2^20 are an orthonormal basis of a random m-dimensional subspace, and then clipped to a box: a projection may leave
+a box, though not a ball. Distances within the subspace are kept, so that points y lifted back (``back``) are nearest to
+the same rows in the domain as in the subspace.
 
 Exact: |x| <= reach <= 2^20 and columns of norm below 2^20 + sqrt(d) make every partial sum of M'x an integer below 2^41
-(Cauchy and Schwarz), exact in float64 in whatever order it is added.
+(Cauchy and Schwarz), exact in float64 in any order of addition.
 
-Of a unit vector, a coordinate in a random subspace is about normal with variance 1 / d: a box of half side ``SPREAD`` /
-sqrt(d) holds 99.7% of the rows in every coordinate, whatever they are. Rows beyond it fall in the cells at its border.
+A unit vector's coordinate in a random subspace is about normal with variance 1 / d: a box of half side ``SPREAD`` /
+sqrt(d) holds 99.7% of the rows in every coordinate, whatever they are. Rows beyond it fall into the cells at its
+border.
 
 Source: Makarychev, Makarychev, Razenshteyn 2019 for O(log k) dimensions; the second clipping is a correction.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -40,7 +40,7 @@ BITS = 20
 @final
 @attrs.frozen(eq=False)
 class Reduction:
-    """The opened subspace.
+    """Opened subspace.
 
     Args:
         domain: of the rows.
@@ -54,7 +54,7 @@ class Reduction:
 
     @classmethod
     def random(cls, domain: Domain, m: int, seed: PublicRng) -> Reduction:
-        """Onto the span of m Gaussian vectors; the domain's own columns where it has no more than m."""
+        """Return the span of m Gaussian vectors, or the domain's own columns if it has no more than m."""
         d = domain.dimension
         if m >= d:
             return cls(domain, None, domain.sides)
@@ -68,73 +68,23 @@ class Reduction:
 
     @property
     def frame(self) -> Floats | None:
-        """The directions (d, m) of the subspace; none where nothing is projected."""
+        """Orthonormal basis (d, m) of the subspace; None if nothing is projected."""
         return None if self.matrix is None else self.matrix.astype(np.float64) * 2.0**-BITS
 
     def of(self, rows: Ints) -> Ints:
-        """Lattice rows (n, d) to integers (n, m) in the box."""
+        """Return the images of lattice rows (n, d): integers (n, m) in the box."""
         if self.matrix is None:
             return rows
         images = (rows.astype(np.float64) @ self.matrix.astype(np.float64)).astype(np.int64) >> BITS
         return np.asarray(np.clip(images, -self.sides, self.sides), np.int64)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any] | None:
-        """For devices that run no Python; None where nothing is projected."""
+        """Return parameters for non-Python clients; None if nothing is projected."""
         if self.matrix is None:
             return None
         return {"matrix": arrays.add(self.matrix), "bits": BITS, "sides": self.sides.tolist()}
 
     def back(self, images: Floats) -> Floats:
-        """Points (p, m) of the box, in lattice steps, to points (p, d) of the domain in the caller's units."""
+        """Return points (p, d) of the domain, in the caller's units, for points (p, m) of the box in lattice steps."""
         steps = images if self.frame is None else product(images, self.frame.T)
         return self.domain.truncate(self.domain.middle + steps * self.domain.unit)
-
-
-FINER = 6
-"""Bits by which the table is finer than the cuts are many: most of its cells then hold no cut, and few hold two."""
-
-LONGEST = 16
-"""Bits of the longest table, which a core's second-level cache holds."""
-
-CROWDED = 4
-"""Cuts in one cell from which on bisection is as fast."""
-
-
-@final
-@attrs.frozen(eq=False)
-class Steps:
-    """How many of the cuts (m,), ascending, are at most x, for integers x of [-side, side]: by a table, several times
-    as fast as bisection, which guesses each turn.
-
-    Args:
-        cuts: followed by as many that no x reaches as a cell of the table holds.
-        side: of the range.
-        shift: bits of a cell of the table.
-        first: by cell, how many cuts are at most its first integer.
-        crowd: most cuts within a cell.
-    """
-
-    cuts: Ints
-    side: int
-    shift: int
-    first: Ints
-    crowd: int
-
-    @classmethod
-    def of(cls, cuts: Ints, side: int) -> Self:
-        bits = min(LONGEST, len(cuts).bit_length() + FINER)
-        shift = max(0, (2 * side).bit_length() - bits)
-        cells = (np.arange((2 * side >> shift) + 2) << shift) - side
-        first = np.searchsorted(cuts, cells, side="right")
-        crowd = int(np.diff(first).max())
-        never = np.full(crowd, np.iinfo(np.int64).max)
-        return cls(np.concatenate([cuts, never]), side, shift, first, crowd)
-
-    def below(self, x: Ints) -> Ints:
-        """The numbers of cuts (n,) that are at most x (n,)."""
-        if self.crowd > CROWDED:
-            return np.asarray(np.searchsorted(self.cuts, x, side="right"), np.int64)
-        found: Ints = self.first.take((x + self.side) >> self.shift, mode="clip")
-        for _ in range(self.crowd):
-            found = found + (x >= self.cuts[found])
-        return found

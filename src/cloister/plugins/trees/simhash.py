@@ -1,10 +1,10 @@
 """A binary tree of sign bits: level i holds the first i bits of a row's SimHash.
 
-Bit i of a row x relative to the domain's middle is [<v_i, x> < 0], with a public random direction v_i. So the id at
-level i + 1 is twice the id at level i plus a bit: the tree is nested. The root is not asked, since every row is in it.
+Bit i of a row x, relative to the domain's middle, is [<v_i, x> < 0] with a public random direction v_i. The id at level
+i + 1 is twice the id at level i plus a bit, so the tree is nested. The root is not asked, since it holds every row.
 
 Growing: the root branches; a node below it branches if its noisy count is at least ``branch`` * floor(n / k), n the
-declared public number of rows; leaves are the nodes without children.
+declared public number of rows. Leaves are the nodes without children.
 
 Source: Chang, Ghazi, Kumar, Manurangsi 2021, section 5 and appendix D (T = ceil(log2 k) + 3, 1.5 floor(n / k));
 Charikar 2002.
@@ -30,16 +30,16 @@ from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.directions import NORM, directions
 
 BLOCK = 2**12
-"""Rows that are held as floats at once."""
+"""Rows per batch that are converted to floats."""
 
 
 @component
 class SimHash:
-    """A binary tree of the signs of random projections."""
+    """Binary tree of the signs of random projections."""
 
     depth: int | None = option(default=None, low=1, high=20, unit="levels", help="T; none: ceil(log2 k) + 3")
     branch: float = option(
-        default=1.5, low=0.0, unit="floor(rows / k)", help="least noisy count of a node that gets children"
+        default=1.5, low=0.0, unit="floor(rows / k)", help="smallest noisy count of a node that branches"
     )
 
     def open(self, problem: Problem, seed: PublicRng) -> SimHashTree:
@@ -51,12 +51,12 @@ class SimHash:
 @final
 @attrs.frozen(eq=False)
 class SimHashTree:
-    """The opened tree.
+    """Opened tree.
 
     Args:
         domain: of the rows.
-        around: a direction (T, d) per level, integers.
-        threshold: least count of a node that branches.
+        around: directions (T, d), one per level, integers.
+        threshold: smallest count of a node that branches.
     """
 
     domain: Domain
@@ -97,7 +97,7 @@ class SimHashTree:
         return Coreset(points, values, leaves=Leaves(levels, ids), errors=Errors(errors, np.zeros(len(ids))))
 
     def _middle(self, level: int, node: int) -> Floats:
-        """A point (d,) half way out in the direction of a node: the sum of its signed directions."""
+        """Return a point (d,) half way to the border in the direction of a node, the sum of its signed directions."""
         bits = (node >> np.arange(level, -1, -1)) & 1
         toward = ((1 - 2 * bits)[:, None] * self.around[: level + 1]).sum(axis=0) / NORM
         toward *= self.domain.max_norm * self.domain.unit / 2 / max(float(lengths(toward[None])[0]), 1e-9)

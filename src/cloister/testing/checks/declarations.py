@@ -30,6 +30,7 @@ from cloister.core.registry.components import (
 )
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
+from cloister.core.wrappers import METHOD, Wrapper
 from cloister.testing.check import Broken, require, role_of, roles_of
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, spread, wide_shapes, worst_vectors
 from cloister.testing.statistics import step_of
@@ -159,8 +160,10 @@ def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
         require(not spec.presets, f"{where} has presets, the class has no options")
         return
     options, slots, hints = options_of(cls), slots_of(cls), get_type_hints(cls)
-    held = spec.wraps in slots and slot_role(hints[spec.wraps]) == "Method"
-    require(not spec.wraps or held, f"{where} wraps '{spec.wraps}', which is no slot for a method")
+    held = METHOD in slots and slot_role(hints[METHOD]) == "Method"
+    missing = [name for name in vars(Wrapper) if not name.startswith("_") and not hasattr(cls, name)]
+    require(not spec.adds or held, f"{where} adds '{spec.adds}', the class has no slot '{METHOD}' for a method")
+    require(not spec.adds or not missing, f"{where} adds '{spec.adds}', the class lacks {', '.join(missing)}")
     for name, value in spec.presets.items():
         require(name in options or name in slots, f"{where} sets '{name}', which is no option or slot of the class")
         try:

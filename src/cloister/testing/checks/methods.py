@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import PrivacyTarget, afforded
+from cloister.accounting.budgeting import affordable_problem
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Event, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -19,7 +20,7 @@ from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
-from cloister.core.session import Session, forecast, foreseen
+from cloister.core.session import Session, forecast, forecast_session
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
@@ -57,7 +58,10 @@ def trusts_of(component: Any) -> frozenset[type[Trust]]:
 def problems(method: Any) -> Iterator[tuple[Problem, PublicRng]]:
     """The kit's problems, with the budget that the method's oracles share."""
     for i, (k, domain, rows) in enumerate(PROBLEMS):
-        yield afforded(method, currencies_of(method), TOTAL, k, domain, rows), PublicRng.from_seed(60).child(i)
+        yield (
+            affordable_problem(method, currencies_of(method), TOTAL, k, domain, rows),
+            PublicRng.from_seed(60).child(i),
+        )
 
 
 def told(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, Invented]:
@@ -76,10 +80,10 @@ def rows_of(problem: Problem) -> Handful:
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:
-    """Number of rounds, questions, what each spends and how many numbers are settled in between are the same whatever
+    """Number of rounds, questions, what each spends and how many numbers are agreed in between are the same whatever
     is answered: what is forecast is what is asked."""
     for problem, seed in problems(method):
-        expected = foreseen(method, problem, seed)
+        expected = forecast_session(method, problem, seed)
         forecasted = schedule_of(expected.rounds)
         for script in SCRIPTS:
             _, session = told(method, problem, seed, script)
@@ -90,9 +94,9 @@ def the_schedule_does_not_depend_on_answers(method: Any) -> None:
                 f"{_words(forecasted)}",
             )
             require(
-                session.settlings == expected.settlings,
-                f"k = {problem.k}, answers: {script.name}: it settles (after, numbers) {session.settlings}; the "
-                f"forecast is {expected.settlings}",
+                session.agreed_sizes == expected.agreed_sizes,
+                f"k = {problem.k}, answers: {script.name}: it agrees on (after, numbers) {session.agreed_sizes}; the "
+                f"forecast is {expected.agreed_sizes}",
             )
 
 

@@ -33,7 +33,7 @@ from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Event
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
-from cloister.core.shuffling import MultiMessageChannel, in_messages, needed_by
+from cloister.core.shuffling import MultiMessageChannel, in_messages, min_honest_users_of
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.testing.check import Broken, require, role_of
 from cloister.testing.checks.declarations import spent
@@ -130,7 +130,7 @@ def it_says_whom_it_counts_on(oracle: Any) -> None:
     """``min_honest_users``, the honest people that the guarantee needs, is at least 1 and at most the public number of
     people."""
     probe = Probe.of(oracle, wide_shapes(role_of(oracle), 6)[0], budget_of(oracle.measure, 1.0))
-    min_honest_users = needed_by(probe.channel)
+    min_honest_users = min_honest_users_of(probe.channel)
     require(
         min_honest_users is not None and 1 <= min_honest_users <= probe.rows,
         f"min_honest_users is {min_honest_users}, with {probe.rows} people",

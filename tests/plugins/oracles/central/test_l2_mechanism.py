@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.noise.laws import NARROW, Spherical
+from cloister.noise.distributions import NARROW, Spherical
 from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
-from cloister.plugins.oracles.central.l2_mechanism import MOST, L2Mechanism
+from cloister.plugins.oracles.central.l2_mechanism import MAX_COLUMNS, L2Mechanism
 from cloister.run.request import Request, prepare
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_noise import JOINT, check_correlations, noises_are_independent
@@ -66,8 +66,8 @@ def test_what_is_drawn_is_as_wide_as_is_said(levels: int, alarm: Alarm) -> None:
 
 def test_more_columns_are_refused_and_a_run_without_delta_takes_it_where_there_are_few() -> None:
     with pytest.raises(InvalidInput, match="at most 10 columns, not 11: use 'discrete-laplace'"):
-        opened(Bound(1000, MOST + 1))
-    for columns, wanted in ((3, "l2-mechanism"), (MOST + 1, "discrete-laplace")):
+        opened(Bound(1000, MAX_COLUMNS + 1))
+    for columns, wanted in ((3, "l2-mechanism"), (MAX_COLUMNS + 1, "discrete-laplace")):
         request = Request(k=3, epsilon=1.0, bounds=(-1, 1), rows=5000, method="fastlloyd", trust="central")
         parts = prepare(request, [f"c{i}" for i in range(columns)]).composed.inner
         assert (parts["counts"].spec.name, parts["sums"].spec.name) == ("discrete-laplace", wanted)

@@ -24,9 +24,9 @@ from cloister.plugin import (
     Space,
 )
 from cloister.plugins.oracles.local import fast
+from cloister.plugins.oracles.local.coins import odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.hashing import BLOCK, Hashes
-from cloister.plugins.oracles.local.randomised_response import odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted
@@ -121,7 +121,7 @@ def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int) -> None
         units = lifted(values, signs, bound, np.zeros(n, bool))
 
         def work(words: Ids = words, units: Floats = units) -> Sequence[AnyArray]:
-            swift = unit.swiftly(values, np.arange(n), signs, bound, users, words, SEED)
+            swift = unit.randomise_by_kernel(values, np.arange(n), signs, bound, users, words, SEED)
             return [unit.randomise(units, users, lambda *_: words, SEED) if swift is None else swift]
 
         (found,) = alike(work, (Codebook, "randomise"))
@@ -162,11 +162,11 @@ def test_a_kernel_waits_until_enough_users_have_passed(monkeypatch: pytest.Monke
     monkeypatch.delenv(fast.PLAIN, raising=False)
     monkeypatch.setattr(fast, "_kernels", lambda: SimpleNamespace(nothing=called.append))
     monkeypatch.setattr(fast, "_passed", fast.Counter())
-    assert not fast.ran("nothing", fast.ENOUGH - 1, 1)
-    assert fast.ran("nothing", 1, 2)
-    assert fast.ran("nothing", 1, 3)
+    assert not fast.run_kernel("nothing", fast.ENOUGH - 1, 1)
+    assert fast.run_kernel("nothing", 1, 2)
+    assert fast.run_kernel("nothing", 1, 3)
     monkeypatch.setenv(fast.PLAIN, "1")
-    assert not fast.ran("nothing", fast.ENOUGH, 4)
+    assert not fast.run_kernel("nothing", fast.ENOUGH, 4)
     assert called == [2, 3]
 
 

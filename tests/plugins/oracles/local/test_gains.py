@@ -16,19 +16,21 @@ import pytest
 
 from cloister.core.reports import ReportLaw
 from cloister.plugin import Bound, Budget, NoiseRng, PublicRng, QuestionContext, Refused, Space
+from cloister.plugins.oracles.local.coins import WORDS, odds, words_per_integer
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.local_hashing import AskedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary, at_least
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hashing import Hashed
-from cloister.plugins.oracles.local.randomised_response import WORDS, Response, hits, odds, packed
+from cloister.plugins.oracles.local.packed_sets import packed
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.unit_randomiser import ZERO
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
-from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_oracle, opened
+from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_oracle, exact_table, opened
 
 RNG, SEED = NoiseRng.for_tests(0), PublicRng.from_seed(3)
 HONEST, LIARS = np.arange(40, dtype=np.uint64), np.arange(1000, 1400, dtype=np.uint64)
@@ -39,7 +41,7 @@ def every(level: Any) -> np.ndarray:
     """All answers (m, width) that the decoder takes at a level."""
     size = getattr(level, "size", 0)
     if isinstance(level, Unary):
-        sets = [s for s in itertools.product((False, True), repeat=size) if sum(s) <= level.most]
+        sets = [s for s in itertools.product((False, True), repeat=size) if sum(s) <= level.max_bits]
     elif isinstance(level, Subset):
         sets = [s for s in itertools.product((False, True), repeat=size + 1) if sum(s) == level.chosen]
     else:
@@ -76,7 +78,7 @@ def test_no_report_moves_a_count_by_more_than_its_gain_and_one_moves_it_by_as_mu
         assert np.max(moved) == pytest.approx(gain.most * gain.factor)
         assert np.min(moved) == pytest.approx(-gain.least * gain.factor)
         assert gain.factor == channel.asked.sharing.factor
-        assert gain.chance == pytest.approx(channel.asked.chances(level).other)
+        assert gain.chance == pytest.approx(channel.asked.chances(level).q)
         assert sum(channel.reported(honest)) == 40 * (1 if gain.factor > 1 else 2)
 
 
@@ -178,9 +180,9 @@ def unary_law(coins: list[Fraction], most: int) -> tuple[list[Fraction], list[Fr
 def test_so_many_bits_or_more_are_set_with_a_chance_within_the_bounds(size: int, epsilon: float) -> None:
     """Every input, exactly; and the bounds are no wider than these inputs need."""
     level = Unary(size, -int(-WORDS // (odds(Budget("pure", epsilon)) + 1)))
-    (law,), q = level.laws(np.zeros(level.most + 1, np.int64), 10), Fraction(level.flip, WORDS)
-    assert law.of == len(law.proportions) == level.most
-    somebody, nobody = (unary_law([own, *[q] * (size - 1)], level.most)[0] for own in (Fraction(1, 2), q))
+    (law,), q = level.laws(np.zeros(level.max_bits + 1, np.int64), 10), Fraction(level.flip, WORDS)
+    assert law.of == len(law.proportions) == level.max_bits
+    somebody, nobody = (unary_law([own, *[q] * (size - 1)], level.max_bits)[0] for own in (Fraction(1, 2), q))
     for n, proportion in enumerate(law.proportions, 1):
         least, most = proportion.bounds
         assert least <= nobody[n] <= somebody[n] <= most
@@ -203,14 +205,14 @@ def test_a_bucket_is_supported_with_a_chance_within_the_bounds_whatever_the_row_
     q = Fraction(u.flip, WORDS)
     coins = ([Fraction(1, 2), *[q] * 4], [q] * 5)
     known = {
-        u: [chance for some in coins for chance in unary_law(some, u.most)[1]],
-        direct: list(itertools.chain(*direct.response.table())),
+        u: [chance for some in coins for chance in unary_law(some, u.max_bits)[1]],
+        direct: list(itertools.chain(*exact_table(direct.response))),
         signed: [Fraction(1, 2), (1 + Fraction(signed.response.keep, WORDS)) / 2],
     }
     g, t = hashed.response.symbols, Fraction(hashed.response.keep, WORDS)
     if g < 9:
         tops = starting(g)
-        blind = sum((a * Fraction(b, WORDS) for a, b in zip(tops, hits(g), strict=True)), Fraction(0))
+        blind = sum((a * Fraction(b, WORDS) for a, b in zip(tops, words_per_integer(g), strict=True)), Fraction(0))
         known[hashed] = [blind, t * sum(a * a for a in tops) + (1 - t) * blind, t + (1 - t) * blind]
     for level, chances in known.items():
         total = np.zeros(level.size + isinstance(level, Direct), np.int64)
@@ -228,10 +230,10 @@ def starting(symbols: int) -> list[Fraction]:
 
 @pytest.mark.parametrize("symbols", [2, 3, 4, 7])
 def test_a_symbol_is_sent_with_a_chance_within_the_bounds(symbols: int) -> None:
-    """All 2^32 tops of a hash, and all words of ``below``."""
+    """All 2^32 tops of a hash, and all words of ``multiply_shift``."""
     level = Hashed.into(symbols, 5, odds(Budget("pure", 1.0)), SEED)
     (law,) = level.laws(np.zeros(symbols, np.int64), 10)
-    for chance in (*starting(symbols), *(Fraction(n, WORDS) for n in hits(symbols))):
+    for chance in (*starting(symbols), *(Fraction(n, WORDS) for n in words_per_integer(symbols))):
         assert all(one.bounds[0] <= chance <= one.bounds[1] for one in law.proportions)
     assert law.of == symbols
 
@@ -242,7 +244,7 @@ def test_signs_of_neighbours_are_counted_where_both_are_off_zero() -> None:
     found = level.counted((steps + ZERO).astype(np.uint16))
     assert found.tolist() == [2, 1, 2, 1, 1, 1]
     (law,) = level.laws(found, 3)
-    found = [(one.found, one.among, one.bounds) for one in law.proportions]
+    found = [(one.count, one.among, one.bounds) for one in law.proportions]
     assert found == [(1, 2, (0.5, 0.5)), (1, 1, (0.5, 0.5)), (1, 2, (0.5, 0.5))]
     assert attrs.evolve(level, dimension=1).laws(np.zeros(0, np.int64), 3) == ()
 
@@ -255,5 +257,5 @@ def test_what_is_counted_is_what_was_sent_however_it_is_merged(oracle: Any) -> N
     whole, merged = channel.absorb(report), channel.absorb(pieces[0]).merge(channel.absorb(pieces[1]))
     assert channel.laws(merged) == channel.laws(whole)
     for law in channel.laws(whole):
-        assert all(one.among == channel.reported(whole)[int(one.what[6]) - 1] for one in law.proportions)
+        assert all(one.among == channel.reported(whole)[int(one.label[6]) - 1] for one in law.proportions)
         assert all(0 <= one.bounds[0] <= one.bounds[1] <= 1 for one in law.proportions)

@@ -10,7 +10,7 @@ import pytest
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
 from cloister.core.budget import Share
 from cloister.core.reproducible_math import fewer_bits
-from cloister.core.shuffling import needed_by
+from cloister.core.shuffling import min_honest_users_of
 from cloister.plugin import Bound, Budget, InvalidInput, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
@@ -59,7 +59,7 @@ def test_the_event_is_the_whole_budget_and_what_holds_alone() -> None:
     (event,) = channel.events
     assert (event.spent, event.delta, event.mechanism) == (HALF, 1e-6, "amplified-counts")
     assert event.epsilon_without_shuffler == channel.local.amount > 1
-    assert needed_by(channel)
+    assert min_honest_users_of(channel)
     assert channel.min_honest_users == 10_001
     assert epsilon_of_shuffled(event.epsilon_without_shuffler, 1e-6, channel.min_honest_users) == pytest.approx(
         1.0, rel=1e-3
@@ -77,7 +77,7 @@ def test_reports_that_are_not_pure_and_local_are_refused_and_no_delta_amplifies_
         (DiscreteLaplace(), BUDGET, "pure local oracles"),
         (ThresholdedCounts(), BUDGET, "pure local oracles"),
         (counts(), BUDGET, "pure local oracles"),
-        (None, Budget("pure", 1.0), "--delta"),
+        (None, Budget("pure", 1.0), "pass delta"),
     ):
         with pytest.raises(InvalidInput, match=message):
             counts(inner).open(Space((8,)), budget, context(1000))

@@ -98,7 +98,7 @@ def test_what_no_user_sends_is_refused_and_a_shuffler_can_tell_whose_it_is() -> 
         ("a value of", {"values": values}),
         ("of level 2", {"levels": levels}),
         ("differ in length", {"levels": good.levels[:-1]}),
-        ("lines of", {"values": good.values.astype(np.int64)}),
+        ("arrays of", {"values": good.values.astype(np.int64)}),
     ):
         with pytest.raises(Refused, match=message):
             channel.absorb(attrs.evolve(good, **changes))
@@ -189,10 +189,10 @@ def test_many_levels_take_bounded_memory_and_err_on_the_safe_side(monkeypatch: p
     case = 0.5, 5_000, 12, 3
     fine = delta_of.__wrapped__(*case)
     size = 3 * len(losses(5_000, 12, 0.5 / (module.FINE * 3))[1])
-    monkeypatch.setattr(module, "MOST", size // 5)
+    monkeypatch.setattr(module, "MAX_STEPS", size // 5)
     coarse = delta_of.__wrapped__(*case)
     assert fine < coarse < 1.1 * fine
-    monkeypatch.setattr(module, "MOST", size // 200)
+    monkeypatch.setattr(module, "MAX_STEPS", size // 200)
     assert delta_of.__wrapped__(*case) == 1.0
     monkeypatch.undo()
     tracemalloc.start()
@@ -207,9 +207,9 @@ def test_steps_are_as_coarse_as_memory_asks_and_a_fifteenth_of_epsilon_at_most(m
     """1,000 steps, halved until the law fits; where 15 do not fit either, nothing is promised."""
     of = (1.0, 2000, 20)
     fine, steps = delta_of.__wrapped__(*of), len(losses(2000, 20, 1.0 / 15)[1])
-    monkeypatch.setattr(module, "MOST", steps)
+    monkeypatch.setattr(module, "MAX_STEPS", steps)
     assert fine < delta_of.__wrapped__(*of) < 1
-    monkeypatch.setattr(module, "MOST", steps - 1)
+    monkeypatch.setattr(module, "MAX_STEPS", steps - 1)
     assert delta_of.__wrapped__(*of) == 1.0
 
 

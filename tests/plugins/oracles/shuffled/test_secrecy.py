@@ -15,10 +15,10 @@ from scipy.optimize import minimize_scalar
 from cloister.accounting.conversions import delta_of_mu
 from cloister.plugins.oracles.shuffled.mixing import split
 from cloister.plugins.oracles.shuffled.secrecy import (
+    delta_of_distance,
     enough_shares,
     log2_distance,
-    most_distance,
-    price,
+    max_distance,
 )
 
 Law = dict[tuple[int, ...], Fraction]
@@ -83,9 +83,9 @@ def test_what_a_distance_costs_is_the_best_of_all_epsilons(mu: float) -> None:
     for t in (1e-12, 1e-8, 1e-4):
         costs = minimize_scalar(lambda e, t=t: math.exp(e) * t + delta_of_mu(mu, e), bounds=(0, 60), method="bounded")
         least = costs.fun
-        assert t + 0.999 * least <= price(t, mu) <= t + 1.01 * least
-        assert price(most_distance(1e-6, mu), mu) <= 1e-6
-    assert most_distance(0.0, mu) == 0.0
+        assert t + 0.999 * least <= delta_of_distance(t, mu) <= t + 1.01 * least
+        assert delta_of_distance(max_distance(1e-6, mu), mu) <= 1e-6
+    assert max_distance(0.0, mu) == 0.0
 
 
 @pytest.mark.parametrize("users", [19, 100, 10_000, 900_000, 9 * 10**8])

@@ -26,7 +26,7 @@ from cloister.plugin import (
 )
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
 from cloister.plugins.oracles.shuffled.mixing import Mixed, MixingChannel, added_up, split
-from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
+from cloister.plugins.oracles.shuffled.secrecy import delta_of_distance, log2_distance, max_distance
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
 from tests.alarms import Alarm
 
@@ -70,7 +70,7 @@ def test_every_number_has_noise_of_its_own(alarm: Alarm) -> None:
     uncorrelated, in size too."""
     channel, n = opened((2, 2), people=4000, bound=Bound(1000, 2)), 4000
     sent = channel.encode(nowhere(n, 2, 2), users(n), NoiseRng.for_tests(8)).shares
-    shares = sent.reshape(n, channel.slots, channel.each)
+    shares = sent.reshape(n, channel.slots, channel.shares_per_slot)
     numbers = to_integers(shares.astype(np.uint64).sum(axis=2, dtype=np.uint64), channel.bits).astype(np.float64)
     assert numbers.std() > 0.9 * channel.share
     for values in (numbers, np.abs(numbers)):
@@ -85,9 +85,9 @@ def test_the_shares_of_all_numbers_together_cost_the_delta() -> None:
         (event,) = channel.events
         numbers = sum(sizes) * BOUND.dimension
         assert channel.slots == numbers
-        assert log2_distance(channel.min_honest_users, channel.bits, channel.each) <= -channel.security
-        assert numbers * 2.0**-channel.security <= most_distance(BUDGET.delta, BUDGET.mu)
-        assert event.delta >= price(numbers * 2.0**-channel.security, BUDGET.mu)
+        assert log2_distance(channel.min_honest_users, channel.bits, channel.shares_per_slot) <= -channel.security
+        assert numbers * 2.0**-channel.security <= max_distance(BUDGET.delta, BUDGET.mu)
+        assert event.delta >= delta_of_distance(numbers * 2.0**-channel.security, BUDGET.mu)
         assert 0.999 * BUDGET.delta <= event.delta <= BUDGET.delta
 
 
@@ -174,7 +174,7 @@ def test_the_ring_has_room_for_all_users_and_far_noise() -> None:
     largest = 4 * 10**6 * 2.0**20 * 2.0**channel.shift + 60 * channel.sigma
     assert largest < 2.0 ** (channel.bits - 1) <= 4 * largest
     small = opened((2,))
-    crowd = Mixed(np.zeros(6, np.uint64), np.full(6, 4001 * small.each))
+    crowd = Mixed(np.zeros(6, np.uint64), np.full(6, 4001 * small.shares_per_slot))
     with pytest.raises(Refused, match="has room for 4000"):
         small.decode(crowd, NoiseRng.secret())
 
@@ -189,7 +189,7 @@ def test_what_no_user_sends_is_refused_and_a_shuffler_can_tell_whose_it_is() -> 
         ([True, True, False, True], "not in the ring", {"shares": shares}),
         ([False, True, True, True], "in no slot", {"slots": slots}),
         ([False] * 4, "another question", {"question": good.question + 1}),
-        ([True] * 4, "two lines", {"slots": good.slots.astype(np.int64)}),
+        ([True] * 4, "arrays of one length", {"slots": good.slots.astype(np.int64)}),
     ):
         bad = attrs.evolve(good, **changes)
         assert channel.whole(bad).tolist() == whole
@@ -205,8 +205,8 @@ def test_what_no_user_sends_is_refused_and_a_shuffler_can_tell_whose_it_is() -> 
     [
         (SplitAndMix(), 500, 1000, 1e-6, "share=budget"),
         (BlanketHistogram(), 500, 1000, 1e-6, "share=budget"),
-        (SplitAndMix(), 1000, 1000, 0.0, "delta of its own"),
-        (BlanketHistogram(), 1000, 1000, 0.0, "delta of its own"),
+        (SplitAndMix(), 1000, 1000, 0.0, "spends delta"),
+        (BlanketHistogram(), 1000, 1000, 0.0, "spends delta"),
         (SplitAndMix(), 20, 20, 1e-6, "19 honest users"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Oracles of parties that pool masked sums."""
+"""Oracles under aggregated trust: parties pool masked sums."""

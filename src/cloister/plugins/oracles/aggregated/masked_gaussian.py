@@ -1,19 +1,17 @@
-"""Discrete Gaussian noise on sums that parties pool behind masks: drawn by the coordinator, who sees neither rows nor
-results.
+"""Discrete Gaussian noise on parties' masked sums, drawn by a coordinator who sees neither rows nor results.
 
 Guarantee (Aggregated; add-or-remove one row of one party): the released numbers are those of ``discrete-gaussian`` on
 the union of all rows, with the same sensitivity, sigma, scale and accounting. Every row-dependent number outside a
 party is uniform in its ring to whoever lacks the masks' keys.
 
-Who learns what, in the words of Diaa et al. 2024, section 3: the guarantee holds "in the presence of a semi-honest,
-polynomial time adversary who controls at most a single party". The coordinator alone learns nothing but that rounds
-took place: it knows the noise, not the sum. A party alone, or several, learn the private centres and no more: they do
-not know the noise. The coordinator *together with one party* has no privacy to respect: it takes its noise off what the
-party unmasks. Nor has a coordinator that is *shown the result*, in a journal or by mail: it takes its noise off that.
-For both cases see ``skellam``.
+Trust (Diaa et al. 2024, section 3): the guarantee holds "in the presence of a semi-honest, polynomial time adversary
+who controls at most a single party". The coordinator alone learns nothing but that rounds took place: it knows the
+noise, not the sum. One party, or several, learn the private centres and no more: they do not know the noise. There is
+no privacy against the coordinator *together with one party*, nor against a coordinator that is *shown the result*, in a
+journal or by mail: it can subtract its noise from what it sees. For both cases use ``skellam``.
 
-Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place of rounded real noise (its Theorem A.2
-is true for integers only).
+Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place of rounded real noise (their Theorem A.2
+holds for integers only).
 """
 
 from __future__ import annotations
@@ -37,12 +35,14 @@ from cloister.plugin import (
 
 @component
 class MaskedGaussian(AdditiveNoise):
-    """Pooled counts, and vector sums, with discrete Gaussian noise of sigma = sqrt(levels) / mu, times the L2 bound of
-    vectors, from the coordinator."""
+    """Pooled counts and vector sums with the coordinator's discrete Gaussian noise.
+
+    Sigma is sqrt(levels) / mu, times the L2 bound of vectors.
+    """
 
     trust = Aggregated
     mechanism = "masked-gaussian"
-    parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
+    parties: int = option(default=32, low=1, high=1024, help="largest number of parties that pool their rows")
     most_rows: int = most_rows_option()
 
     @property

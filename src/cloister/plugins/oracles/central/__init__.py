@@ -1,1 +1,1 @@
-"""Oracles of a curator."""
+"""Oracles under central trust: a curator adds the noise."""

@@ -1,13 +1,13 @@
-"""Discrete Gaussian noise: counts and sums that a curator adds up, under Gaussian differential privacy or zCDP.
+"""Discrete Gaussian noise on a curator's counts and vector sums, under Gaussian differential privacy or zCDP.
 
-Guarantee (Central; add-or-remove one row): one row changes at most one count per level by 1: L2 sensitivity
-sqrt(levels); and one vector per level of L2 norm at most ``bound.l2``: sensitivity sqrt(levels) * bound.l2, jointly
-over all coordinates. With sigma = sensitivity / mu the discrete Gaussian is (mu^2 / 2)-zCDP exactly (Canonne, Kamath,
-Steinke 2020, Theorem 14).
+Guarantee (Central; add-or-remove one row): one row changes at most one count per level by 1, so the L2 sensitivity of
+counts is sqrt(levels). It adds at most one vector per level, of L2 norm at most ``bound.l2``, so that of vector sums is
+sqrt(levels) * bound.l2, jointly over all coordinates. With sigma = sensitivity / mu the discrete Gaussian is
+(mu^2 / 2)-zCDP exactly (Canonne, Kamath, Steinke 2020, Theorem 14).
 
 A budget in mu^2 is calibrated as if the noise were real (Balle and Wang 2018), which is tighter by 6-19% but not proved
-for integers. Totals are therefore scaled up by a power of two until sigma is at least 2^20; there, the discrete law is
-so close to a rounded real Gaussian that accounting pays the whole difference out of a ten-thousandth of the budget
+for integers. Totals are therefore scaled up by a power of two until sigma is at least 2^20. There the discrete Gaussian
+is so close to a rounded real one that accounting pays for the whole difference out of a ten-thousandth of the budget
 (``cloister.accounting.composition``).
 """
 
@@ -27,8 +27,7 @@ from cloister.plugin import (
 
 @component
 class DiscreteGaussian(AdditiveNoise):
-    """Counts, and vector sums, with discrete Gaussian noise of sigma = sqrt(levels) / mu, times the L2 bound of
-    vectors."""
+    """Counts and vector sums with discrete Gaussian noise, sigma = sqrt(levels) / mu times the vectors' L2 bound."""
 
     trust = Central
     mechanism = "discrete-gaussian"

@@ -1,5 +1,4 @@
-"""No noise at all: what non-private baselines count with. Gives no guarantee; a run with it must be asked for
-explicitly."""
+"""Exact answers without noise, for non-private baselines. NOT private: a run with them needs an explicit flag."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from cloister.plugin import (
 
 @component
 class Exact(AdditiveNoise):
-    """Exact counts, and vector sums. NOT private."""
+    """Exact counts and vector sums. NOT private."""
 
     trust = Central
     mechanism = "exact"

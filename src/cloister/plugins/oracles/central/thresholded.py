@@ -1,29 +1,28 @@
-"""Counts of occupied buckets that exceed a threshold under discrete Laplace noise; all others read exactly 0.
+"""Counts of occupied buckets above a threshold, with discrete Laplace noise; all others are exactly 0.
 
 Guarantee (Central; add-or-remove one row): (eps, delta)-DP with eps the budget's and
 
     delta = 1 - (1 - p)^L,      p = P(Z >= T) = q^T / (1 + q),      q = e^(-1/s), s = L / eps,
 
-for L levels, noise Z of scale s and a whole threshold T >= 1: an occupied bucket with count c is released as c + Z if
-that is more than T.
+for L levels, noise Z of scale s and an integer threshold T >= 1: an occupied bucket with count c is released as c + Z
+if that is more than T.
 
-Proof. Let D' be D and one row, which is in one bucket of each of at most L levels. Buckets it is not in have one law
-under both. A bucket that holds other rows too has a count that differs by 1, and what is released of it is a function
-of c + Z: the two laws are within a factor e^(eps/L). Let m of its buckets be new, that is, hold no other row: on D they
-read 0 for certain. On D' each reads something else with probability P(1 + Z > T) = p, independently. Let G be the event
-that none does, and P'' the law on D' given G. As noises are independent, P'' is the law of the other buckets on D',
-with 0 for the new ones: P'' and the law P on D are within e^(+-eps (L - m) / L), pointwise. And P' >= (1 - p)^m P'' >=
-(1 - delta) P''. That is what an event with a delta promises (see ``cloister.accounting.composition``): in all, P and P'
-are (eps, delta)-close in both directions.
+Proof. Let D' be D and one more row, which is in one bucket of each of at most L levels. Buckets it is not in have the
+same law under both. In a bucket with other rows, counts differ by 1 and the release is a function of c + Z, so the two
+laws are within a factor e^(eps/L). Let m of its buckets be new, that is, hold no other row: on D they read 0 for
+certain; on D' each reads something else with probability P(1 + Z > T) = p, independently. Let G be the event that none
+does, and P'' the law on D' given G. As noises are independent, P'' is the law of the other buckets on D', with 0 for
+the new ones: P'' and the law P on D are within e^(+-eps (L - m) / L), pointwise. And P' >= (1 - p)^m P'' >=
+(1 - delta) P''. That is what an event with a delta promises (``cloister.accounting.composition``): P and P' are
+(eps, delta)-close in both directions.
 
-It is tight: if D holds no row at all and m = L, P'(something is released) = delta, which has probability 0 under P. How
-many of a row's buckets can be new is private, so all L are paid for, though a nested tree with a root that is asked has
-L only where D is empty.
+The bound is tight: if D is empty and m = L, P'(something is released) = delta, which has probability 0 under P. How
+many of a row's buckets are new is private, so all L are paid for, although a nested tree that asks for its root has L
+new ones only where D is empty.
 
-T is the least threshold whose delta is within the budget's share. It grows by s for each factor e of delta: with 12
-levels, eps = 1 and delta = 1e-6 it is 188 rows. Against ``discrete-laplace``: an empty bucket never looks occupied,
-whatever is asked, at the price of losing buckets with fewer than about T rows, whose rows then count nowhere on that
-level.
+T is the smallest threshold whose delta is within the budget's share. It grows by s for each factor e of delta: with 12
+levels, eps = 1 and delta = 1e-6 it is 188 rows. Compared with ``discrete-laplace``, an empty bucket never looks
+occupied, but buckets with fewer than about T rows are lost, and their rows count nowhere on that level.
 
 Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009; Balcer, Vadhan 2018 (stability histograms); derivation above.
 """
@@ -53,8 +52,7 @@ from cloister.plugins.oracles.central.thresholds import least_threshold
 
 @component
 class ThresholdedCounts(AdditiveCounts):
-    """Counts with two-sided geometric noise of scale levels / eps, above a threshold that the budget's delta pays
-    for."""
+    """Counts with two-sided geometric noise of scale levels / eps, above a threshold set by the budget's delta."""
 
     trust = Central
     mechanism = "thresholded"
@@ -67,8 +65,8 @@ class ThresholdedCounts(AdditiveCounts):
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
         if not budget.delta > 0:
             raise InvalidInput(
-                "'thresholded' spends a delta of its own, and its budget has none: pass delta (less than one over the "
-                "number of rows), or count with discrete-laplace"
+                "'thresholded' spends delta, and its budget has none: pass delta (less than one over the number of "
+                "rows), or count with discrete-laplace"
             )
         return pure_laplace(sensitivity, budget)
 
@@ -79,5 +77,5 @@ class ThresholdedCounts(AdditiveCounts):
 
 
 def lone_chance(scale: float, above: int) -> float:
-    """p of a threshold T >= 1. Args: scale (of the noise, in rows)."""
+    """Return p for a threshold T >= 1 and noise of this scale, in rows."""
     return math.exp(-above / scale) / (1 + math.exp(-1 / scale))

@@ -1,4 +1,4 @@
-"""The least threshold whose delta is paid for: of counts above one, whatever their noise."""
+"""The smallest threshold that a budget's delta allows, whatever the noise of the counts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Callable
 from cloister.plugin import Threshold
 
 UP_DELTA, LEAST_DELTA = 1 + 2.0**-30, math.ulp(0.0)
-"""Rounding never makes a delta too small, nor 0: a lone row may be seen, however seldom."""
+"""Rounding must not make a delta too small, nor 0: a lone row has some chance to be seen."""
 
 
 def delta_of(lone: float, levels: int) -> float:
-    """1 - (1 - p)^L, rounded up."""
+    """Return 1 - (1 - p)^L, rounded up, for p = ``lone``."""
     return max(-math.expm1(levels * math.log1p(-lone)) * UP_DELTA, LEAST_DELTA)
 
 
-def least_threshold(chance: Callable[[int], float], least: int, levels: int, delta: float) -> Threshold:
-    """The least whole T, from ``least`` on, whose delta, 1 - (1 - p)^L, is at most this one.
+def least_threshold(chance: Callable[[int], float], lowest: int, levels: int, delta: float) -> Threshold:
+    """Return the smallest integer T >= ``lowest`` with 1 - (1 - p)^L <= ``delta``.
 
     Args:
-        chance: p of a threshold, which falls with it.
+        chance: p as a decreasing function of T.
+        lowest: smallest T to consider.
         levels: L.
         delta: probability in (0, 1).
     """
@@ -28,7 +29,7 @@ def least_threshold(chance: Callable[[int], float], least: int, levels: int, del
     def of(above: int) -> float:
         return delta_of(chance(above), levels)
 
-    low, high = least - 1, least
+    low, high = lowest - 1, lowest
     while not of(high) <= delta:
         low, high = high, 2 * high
     while high > low + 1:

@@ -1,15 +1,16 @@
-"""The same bytes, sooner: compiled kernels for what every user costs, where the extra ``fast`` (numba) is installed.
+"""Optional compiled kernels for per-user work, which give the same bytes as the NumPy code.
 
-Law: a kernel does in integers, or in single correctly rounded operations on floats, what the plain NumPy code beside
-its call does, so that reports and sums are the same to the last byte. Tests compare them. Nothing else in cloister
-knows whether numba is there; where it is not, or does not compile, or for ``CLOISTER_PLAIN=1``, the NumPy code runs,
-without a word.
+They need the extra ``fast`` (numba). Without it, or if a kernel does not compile, or with ``CLOISTER_PLAIN=1``, the
+NumPy code runs silently; nothing else in cloister knows whether numba is there.
 
-numba takes half a second to import, and a few seconds to compile what its cache does not have yet: as long as NumPy
-takes for several 100,000 users. So every kernel starts to be used when ``ENOUGH`` users have passed by it in this
-process. Only speed depends on that count.
+Law: a kernel does in integers, or in single correctly rounded operations on floats, what the NumPy code beside its call
+does, so that reports and sums are equal to the last byte. Tests compare them.
 
-Kernels run on the thread that calls them and let others run: encode or absorb parts of the users on several threads.
+numba takes half a second to import, and a few seconds to compile what it has not cached: as long as NumPy takes for
+several 100,000 users. So a kernel is used only after ``ENOUGH`` users of its own in this process. Only speed depends on
+that count.
+
+Kernels release the interpreter's lock: encode or absorb parts of the users on several threads.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Ids
 
 PLAIN = "CLOISTER_PLAIN"
-"""Set this environment variable (to anything) to keep to NumPy. It is looked at in every call."""
+"""Environment variable that, set to anything, disables kernels. Read in every call."""
 
 ENOUGH = 100_000
 """Users after which a kernel is compiled, or read from numba's cache."""
-
 
 _passed: Counter[str] = Counter()
 _broken: set[str] = set()
 
 
-def ran(name: str, users: int, *arguments: Any) -> bool:
-    """Whether a kernel of ``fast_kernels`` was run on these arguments, some of which it fills. If not, nothing has
-    happened.
+def run_kernel(name: str, users: int, *arguments: Any) -> bool:
+    """Run a kernel of ``fast_kernels`` and return True, or return False with the arguments untouched.
 
     Args:
-        users: how many the call is for.
+        name: of the kernel.
+        users: number of users that the call is for.
+        arguments: of the kernel, which writes its result into some of them.
     """
     if os.environ.get(PLAIN) or name in _broken:
         return False
@@ -50,7 +51,7 @@ def ran(name: str, users: int, *arguments: Any) -> bool:
         return False
     try:
         getattr(kernels, name)(*arguments)
-    except Exception:  # numba compiles before it runs, and what is compiled does not raise: nothing was filled
+    except Exception:  # compilation failed: compiled kernels do not raise, so nothing was written
         _broken.add(name)
         return False
     return True
@@ -58,7 +59,7 @@ def ran(name: str, users: int, *arguments: Any) -> bool:
 
 @cache
 def _kernels() -> Any:
-    """The module of kernels, None if numba cannot be used."""
+    """Return the module of kernels, or None if numba cannot be used."""
     try:
         from cloister.plugins.oracles.local import fast_kernels
     except Exception:
@@ -67,5 +68,5 @@ def _kernels() -> Any:
 
 
 def states(seeds: list[PublicRng]) -> Ids:
-    """Words that ``PublicRng.of_users`` adds before it mixes and flips after that, for each seed: (2, seeds)."""
+    """Return the words (2, seeds) that ``PublicRng.of_users`` adds before and xors after mixing, for each seed."""
     return np.frombuffer(b"".join(seed.key[:16] for seed in seeds), "<u8").astype(np.uint64).reshape(-1, 2).T.copy()

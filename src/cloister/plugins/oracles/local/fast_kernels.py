@@ -1,9 +1,8 @@
-"""Kernels of ``fast``: loops for numba, imported only where it is installed. All in one file, since numba's cache looks
-at no other.
+"""Kernels of ``fast``: loops for numba, imported only where it is installed.
 
-Users are taken ``TILE`` at a time, one per column of a tile in the first-level cache: every loop within runs over
-neighbours in memory, which the compiler turns into vector instructions. Slices, and no index arithmetic, so that it
-can.
+They share one file because numba's cache notices changes of the kernel's own file only. Users are processed ``TILE`` at
+a time, one per column of a tile in the first-level cache. Inner loops run over contiguous slices without index
+arithmetic, so that the compiler can vectorise them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import TILE
+from cloister.plugins.oracles.local.hadamard_transform import TILE
 
 numba: Any = import_module("numba")  # an extra: type checkers must do without it
 
@@ -23,9 +22,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile when it is first called, without the interpreter's lock. Kept on disk, where there is a place for that.
+    """Compile a kernel at its first call, to run without the interpreter's lock, and cache it on disk if possible.
 
-    numba keeps it beside this file or, if that is read-only, in the user's own cache; with neither it raises
+    numba caches beside this file or, if that is read-only, in the user's own cache; with neither it raises
     RuntimeError.
     """
     options = {"nogil": True, "boundscheck": False, "fastmath": False}
@@ -37,26 +36,26 @@ def kernel(function: F) -> F:
 
 
 def inline(function: F) -> F:
-    """A piece of a kernel."""
+    """Compile a part of kernels."""
     compiled: F = numba.njit(nogil=True)(function)
     return compiled
 
 
 @inline
 def words(users: Ids, states: Ids, out: Ids) -> None:
-    """``PublicRng.of_users`` for every seed: (seeds, TILE). Columns without a user are left as they are."""
+    """Compute ``PublicRng.of_users`` for every seed: (seeds, TILE). Columns without a user stay as they are."""
     for i in range(states.shape[1]):
-        before, after = states[0, i], states[1, i]
+        added, flipped = states[0, i], states[1, i]
         for u in range(users.size):
-            z = users[u] * np.uint64(0x9E3779B97F4A7C15) + before
+            z = users[u] * np.uint64(0x9E3779B97F4A7C15) + added
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            out[i, u] = z ^ (z >> np.uint64(31)) ^ after
+            out[i, u] = z ^ (z >> np.uint64(31)) ^ flipped
 
 
 @inline
 def halves(words: Ids, out: AnyArray) -> None:
-    """Words (m, TILE) as halves (2 m, TILE) uint32, the low one first: 32-bit lanes hold them."""
+    """Split words (m, TILE) into uint32 halves (2 m, TILE), the low one first, to fit 32-bit lanes."""
     for i in range(words.shape[0]):
         for u in range(TILE):
             out[2 * i, u] = np.uint32(words[i, u])
@@ -65,7 +64,7 @@ def halves(words: Ids, out: AnyArray) -> None:
 
 @inline
 def flip(tile: AnyArray, bits: AnyArray) -> None:
-    """Change the sign of row j of a tile (D * TILE,) where bit j is 1."""
+    """Negate row j of a tile (D * TILE,) where bit j is 1."""
     for j in range(tile.size // TILE):
         row, flips, shift = tile[j * TILE : (j + 1) * TILE], bits[j >> 5], j & 31
         for u in range(TILE):
@@ -75,7 +74,7 @@ def flip(tile: AnyArray, bits: AnyArray) -> None:
 
 @inline
 def transform(tile: AnyArray) -> None:
-    """H x for every column, in place."""
+    """Replace every column x by H x."""
     half = TILE
     while half < tile.size:
         for start in range(0, tile.size, 2 * half):
@@ -88,23 +87,21 @@ def transform(tile: AnyArray) -> None:
 
 @inline
 def at_place(keys: AnyArray, place: int) -> np.int32:
-    """The key with so many distinct keys (D,) above it: bisection of the edge above which they are, at most 31 steps.
-
-    From 2^31 - 1 and not from 2^30: rounding at the start may put |w| of a row that is a codeword just above that (D =
-    256). A key that is missed would give another one two places, and her row a chance that no proof allows for.
-    """
+    """Return the key with ``place`` of the distinct keys (D,) above it, by bisection in at most 31 steps."""
+    # Not from 2^30: initial rounding may put |w| of a row that is a codeword just above it (D = 256). A missed key
+    # would give another key two places, and its row a probability that the privacy proof does not allow.
     low, high, above = np.int32(0), np.int32(2147483647), np.int32(0)
     for _ in range(31):
         if above == place:
             break
         edge = np.int32((low + high) >> 1)
-        found = np.int32(0)
+        count = np.int32(0)
         for j in range(keys.size):
-            found = np.int32(found + (keys[j] >= edge))
-        if found > place:
+            count = np.int32(count + (keys[j] >= edge))
+        if count > place:
             low = edge
         else:
-            high, above = edge, found
+            high, above = edge, count
     best = np.int32(0)
     for j in range(keys.size):
         best = max(best, np.int32(keys[j] if keys[j] < high else 0))
@@ -113,14 +110,13 @@ def at_place(keys: AnyArray, place: int) -> np.int32:
 
 @inline
 def lift(values: Ints, positions: Ints, signs: Floats, bound: float, buffer: Floats) -> None:
-    """``unit_randomiser.lifted`` for a tile: rows of values (N, d) to columns of unit vectors (d + 1, TILE), ``bound``
-    = l2^2.
+    """Lift rows of values (N, d) to unit vectors (d + 1, TILE), one per column, as ``unit_randomiser.lifted`` does.
 
-    Positions below 0 stand for a vector that is zero. Every number is rounded as NumPy rounds it: squares and their sum
-    are exact.
+    ``positions`` holds the row of each user's vector, -1 for the zero vector, and ``bound`` is l2^2. Numbers are
+    rounded as NumPy rounds them: squares and their sum are exact.
     """
     d = values.shape[1]
-    whole = np.ones(TILE)  # columns without a user stay as they are
+    scales = np.ones(TILE)  # columns without a user stay as they are
     for u in range(positions.size):
         if positions[u] < 0:
             for i in range(d):
@@ -136,14 +132,14 @@ def lift(values: Ints, positions: Ints, signs: Floats, bound: float, buffer: Flo
         for u in range(TILE):
             last[u] += line[u] * line[u]
     for u in range(positions.size):
-        whole[u] = max(last[u], bound)
-        scale = signs[u] / np.sqrt(whole[u])
-        last[u] = scale * np.sqrt(whole[u] - last[u])
-        whole[u] = scale
+        scales[u] = max(last[u], bound)
+        scale = signs[u] / np.sqrt(scales[u])
+        last[u] = scale * np.sqrt(scales[u] - last[u])
+        scales[u] = scale
     for i in range(d):
         line = buffer[i]
         for u in range(TILE):
-            line[u] *= whole[u]
+            line[u] *= scales[u]
 
 
 @kernel
@@ -160,12 +156,14 @@ def choose(
     size: int,
     out: AnyArray,
 ) -> None:
-    """Codewords (n,) of rows of values: ``lift``, then ``Rotations.turn`` at 2^bits = ``unit``, then
-    ``Codebook.randomise``."""
+    """Choose codewords (n,) for rows of values as ``Codebook.randomise`` does.
+
+    ``lift`` them, turn them as ``Rotations.turn`` does at 2^bits = ``unit``, then select by place and sign.
+    """
     d = values.shape[1]
     buffer, tile, keys = np.zeros((d + 1, TILE)), np.empty(size * TILE, np.int32), np.empty(size, np.int32)
     public, bits = np.zeros((states.shape[1], TILE), np.uint64), np.empty((2 * states.shape[1], TILE), np.uint32)
-    each, last = size // 32, size - 1
+    per_round, last = size // 32, size - 1
     for start in range(0, users.size, TILE):
         end = min(start + TILE, users.size)
         words(users[start:end], states, public)
@@ -176,8 +174,8 @@ def choose(
             row, line = tile[i * TILE : (i + 1) * TILE], buffer[i]
             for u in range(TILE):
                 row[u] = np.int32(np.rint(line[u] * unit))
-        for first in range(0, bits.shape[0], each):
-            flip(tile, bits[first : first + each])
+        for first in range(0, bits.shape[0], per_round):
+            flip(tile, bits[first : first + per_round])
             transform(tile)
         for u in range(end - start):
             for j in range(size):
@@ -189,34 +187,33 @@ def choose(
 
 @kernel
 def point(codewords: AnyArray, users: Ids, states: Ids, rows: Ids, tile: AnyArray, out: Ints) -> None:
-    """``Codebook.estimates``: the first d coordinates (n, d) of D^1.5 times codewords (n,).
+    """Compute the first d coordinates (n, d) of D^1.5 times codewords (n,), as ``Codebook.estimates`` does.
 
-    Args:
-        rows: of the Hadamard matrix, as bits (D / 64, D).
-        tile: (D * TILE,), to work in: 16 bits for D = 128, else 32.
+    ``rows`` of the Hadamard matrix are bits (D / 64, D). ``tile`` (D * TILE,) is work space, 16 bits for D = 128, else
+    32.
     """
     size, d = rows.shape[1], out.shape[1]
-    each = rows.shape[0]
+    per_round = rows.shape[0]
     public, bits = np.zeros((states.shape[1], TILE), np.uint64), np.empty((2 * states.shape[1], TILE), np.uint32)
     for start in range(0, users.size, TILE):
-        some = min(TILE, users.size - start)
-        words(users[start : start + some], states, public)
-        for u in range(some):
+        size_of_tile = min(TILE, users.size - start)
+        words(users[start : start + size_of_tile], states, public)
+        for u in range(size_of_tile):
             codeword = np.int64(codewords[start + u])
             minus = np.uint64(0xFFFFFFFFFFFFFFFF) if codeword >= size else np.uint64(0)
-            for i in range(each):
-                public[2 * each + i, u] ^= rows[i, codeword & (size - 1)] ^ minus
+            for i in range(per_round):
+                public[2 * per_round + i, u] ^= rows[i, codeword & (size - 1)] ^ minus
         halves(public, bits)
         tile[:] = 1
-        flip(tile, bits[4 * each :])
+        flip(tile, bits[4 * per_round :])
         transform(tile)
-        flip(tile, bits[2 * each : 4 * each])
+        flip(tile, bits[2 * per_round : 4 * per_round])
         transform(tile)
-        flip(tile, bits[: 2 * each])
-        for u in range(some):
-            found = out[start + u]
+        flip(tile, bits[: 2 * per_round])
+        for u in range(size_of_tile):
+            vector = out[start + u]
             for i in range(d):
-                found[i] = tile[i * TILE + u]
+                vector[i] = tile[i * TILE + u]
 
 
 @kernel
@@ -230,8 +227,10 @@ def add(values: Ints, cells: Ints, out: Ints) -> None:
 
 @kernel
 def hits(steps: Ids, offsets: Ids, widths: Ids, out: Ints) -> None:
-    """``Hashes.everywhere``: out[v] += how many users have offset + v * step (mod 2^64) below their width. Moves the
-    offsets."""
+    """Add to out[v] the number of users with offset + v * step (mod 2^64) below their width. Changes the offsets.
+
+    See ``Hashes.everywhere``.
+    """
     for v in range(0, out.size - out.size % 4, 4):
         a = b = c = d = 0
         for u in range(steps.size):

@@ -1,19 +1,17 @@
-"""Public hashes of (user, bucket): seeded, computed when they are needed, never stored.
+"""Public hashes of (user, bucket), computed from a seed and never stored, and local hashing on them.
 
 A user's hash of bucket id v, with low and high 32-bit halves v0 and v1, is
 
     h(v) = floor(k * top / 2^32),   top = the highest 32 bits of (a0 v0 + a1 v1 + b mod 2^64),
 
-with public 64-bit words a0, a1, b of her own. ``top`` is uniform, and over two distinct ids pairwise independent, as
-the 64-bit arithmetic is at least 32 + 32 - 1 bits wide: all that the oracles' variances need. Two ids share a hash
-value with probability 1/k, up to a relative (k / 2^32)^2, at most 2^-32. Privacy does not depend on the hash at all.
+with public 64-bit words a0, a1, b of her own. ``top`` is uniform and pairwise independent over distinct ids, as the
+64-bit arithmetic is at least 32 + 32 - 1 bits wide; the oracles' variances need no more. Two ids share a hash value
+with probability 1/k, up to a relative (k / 2^32)^2, at most 2^-32. Privacy does not depend on the hash at all.
 
-The server asks the other way round, whether h(v) = y. That is whether ``a0 v0 + a1 v1 + b - start(y) mod 2^64`` is
-below ``start(y + 1) - start(y)``: over ids in a row, one addition and one comparison for each.
+The server tests whether h(v) = y, that is, whether ``a0 v0 + a1 v1 + b - start(y) mod 2^64`` is below
+``start(y + 1) - start(y)``: one addition and one comparison for each of consecutive ids.
 
 Source: Dietzfelbinger 1996; Thorup 2015 (High speed hashing for integers and strings), sections 3 and 4.
-
-Local hashing, in which a user sends randomised response on a public hash of her bucket, is ``Hashed``.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ from cloister.core.randomness import PublicRng
 from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.counts.channel import OneResponse, ResponseProbabilities
-from cloister.plugins.oracles.local.fast import ran
+from cloister.plugins.oracles.local.fast import run_kernel
 from cloister.plugins.oracles.local.randomised_response import Response
 
 BLOCK = 2**13
-"""Users who are looked at together: their words stay in a core's second-level cache."""
+"""Users per block, so that their words stay in a core's second-level cache."""
 
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
@@ -43,7 +41,7 @@ LOW = np.uint64(0xFFFFFFFF)
 @final
 @attrs.frozen
 class Hashes:
-    """One public hash function per user, from bucket ids (up to 63 bits) to ``symbols`` values.
+    """Public hash functions, one per user, from bucket ids (up to 63 bits) to ``symbols`` values.
 
     Args:
         seed: public.
@@ -55,23 +53,23 @@ class Hashes:
 
     @property
     def bundled(self) -> dict[str, str]:
-        """For devices that run no Python: the keys of the words a0, a1 and b."""
+        """Keys of the words a0, a1 and b, for non-Python clients."""
         return {name: key(self.seed.child(name)) for name in ("low", "high", "shift")}
 
     def of(self, users: Ids, ids: Ints) -> Ints:
-        """Each user's hash (n,) of her own bucket id (n,)."""
+        """Return each user's hash (n,) of her own bucket id (n,)."""
         a0, a1, b = self._words(users)
         keys = ids.astype(np.uint64)
         top = (a0 * (keys & LOW) + a1 * (keys >> HALF) + b) >> HALF
         return ((top * np.uint64(self.symbols)) >> HALF).astype(np.int64)
 
     def everywhere(self, users: Ids, values: Ints, size: int) -> Ints:
-        """How many users' hash of bucket v is the value (n,) that is hers, for all v < size < 2^32: (size,)."""
+        """Count, for all v < size < 2^32, the users whose hash of bucket v equals their value (n,): (size,)."""
         out = np.zeros(size, np.int64)
         for start in range(0, len(users), BLOCK):
-            some = slice(start, start + BLOCK)
-            a0, _, offset, width = self._targets(users[some], values[some])
-            if ran("hits", len(offset), a0, offset, width, out):
+            block = slice(start, start + BLOCK)
+            a0, _, offset, width = self._targets(users[block], values[block])
+            if run_kernel("hits", len(offset), a0, offset, width, out):
                 continue
             inside = np.empty(len(offset), bool)
             for v in range(size):
@@ -81,15 +79,15 @@ class Hashes:
         return out
 
     def at(self, users: Ids, values: Ints, ids: Ints) -> Ints:
-        """The same for some ids (m,), which may be any 63-bit numbers: (m,). Costs n per id."""
+        """Count the same for given ids (m,), any 63-bit numbers: (m,). Costs n per id."""
         out, keys = np.zeros(len(ids), np.int64), ids.astype(np.uint64)
         for start in range(0, len(users) if len(ids) else 0, BLOCK):
-            some = slice(start, start + BLOCK)
-            a0, a1, offset, width = self._targets(users[some], values[some])
-            for i, asked in enumerate(keys):
-                moved = a0 * (asked & LOW) + offset
-                if asked > LOW:
-                    moved += a1 * (asked >> HALF)
+            block = slice(start, start + BLOCK)
+            a0, a1, offset, width = self._targets(users[block], values[block])
+            for i, bucket in enumerate(keys):
+                moved = a0 * (bucket & LOW) + offset
+                if bucket > LOW:
+                    moved += a1 * (bucket >> HALF)
                 out[i] += np.count_nonzero(moved < width)
         return out
 
@@ -101,7 +99,7 @@ class Hashes:
         )
 
     def _targets(self, users: Ids, values: Ints) -> tuple[Ids, Ids, Ids, Ids]:
-        """Words a0, a1, and where the hash of each user must fall to be her value: offset and width."""
+        """Return a0, a1, and the offset and width of the range in which each user's hash equals her value."""
         a0, a1, b = self._words(users)
         k = np.uint64(self.symbols)
         edges = (((np.arange(self.symbols, dtype=np.uint64) << HALF) + (k - np.uint64(1))) // k) << HALF
@@ -110,17 +108,17 @@ class Hashes:
 
 
 LARGEST = 2**16
-"""Most hash values: payloads stay within two bytes."""
+"""Maximum number of hash values, so that a payload fits in two bytes."""
 
 
 @final
 @attrs.frozen
 class Hashed(OneResponse):
-    """A user's hash of her bucket, by randomised response on the hash values.
+    """Local hashing: randomised response on a public hash of the user's bucket.
 
-    Guarantee (Local; replace one row, or have none): eps-DP: the hash is public and the same whatever her row is, and
-    what she sends is ``Response``. A user in no bucket sends a uniform hash value, which any bucket's hash is with
-    chance 1/g.
+    Guarantee (Local; replace one row, or have none): eps-DP, since the hash is public and does not depend on her row,
+    and what she sends is ``Response``. A user in no bucket sends a uniform hash value, which equals any bucket's hash
+    with probability 1/g.
 
     A report supports the buckets whose hash it is: p = t + (1 - t) / g, q = 1 / g, over the hash.
 
@@ -136,11 +134,12 @@ class Hashed(OneResponse):
 
     @classmethod
     def into(cls, symbols: int, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        """Return the most truthful response on so many hash values."""
         return cls(size, Hashes(seed, symbols), Response.within(odds, symbols))
 
     @classmethod
     def optimised(cls, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
-        """Into g = round(e^eps) + 1 values, at most ``LARGEST``: where the noise of local hashing is least."""
+        """Return the one of least variance: g = round(e^eps) + 1 hash values, at most ``LARGEST``."""
         return cls.into(min(math.floor(odds + Fraction(1, 2)) + 1, LARGEST), size, odds, seed)
 
     @property
@@ -155,15 +154,17 @@ class Hashed(OneResponse):
         return {"randomiser": "hashed", "size": self.size, **self.response.bundled, **self.hashes.bundled}
 
     def counted(self, answers: AnyArray) -> Ints:
-        """How many reports send each symbol (g,)."""
+        """Count the reports of each symbol (g,)."""
         return np.asarray(np.bincount(_symbols(answers), minlength=self.response.symbols), np.int64)
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
-        """Every symbol is as likely as any other, but for the unevenness of multiply-shift on 32 bits: it is a hash of
-        her bucket by a hash function that is hers and does not know her bucket, or uniform."""
+        """Return the law that all symbols are equally likely, up to the unevenness of multiply-shift on 32 bits.
+
+        A symbol is uniform, or the hash of her bucket by a function that is drawn independently of it.
+        """
         g = self.response.symbols
-        least, most = 2**32 // g * 2.0**-32, -(-(2**32) // g) * 2.0**-32
-        return (ReportLaw.alike("symbol {}".format, counted, reports, least, most),)
+        low, high = 2**32 // g * 2.0**-32, -(-(2**32) // g) * 2.0**-32
+        return (ReportLaw.alike("symbol {}".format, counted, reports, low, high),)
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return self.hashes.everywhere(users, _symbols(answers), self.size)

@@ -1,4 +1,4 @@
-"""Local questions: the users' half, with a randomiser for each level, and the server's, which adds up or keeps."""
+"""Questions under local trust: the users' half, and the server's, which adds up reports or keeps them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ I_contra = TypeVar("I_contra", Ints, BucketedVectors, contravariant=True)
 
 
 class Randomiser(Protocol):
-    """Randomiser of one level's answers. Public plain data with a digest."""
+    """Mechanism by which a user answers one level. Public plain data with a digest."""
 
     @property
     def width(self) -> int:
@@ -38,21 +38,20 @@ class Randomiser(Protocol):
         ...
 
     def possible(self, answers: AnyArray) -> bool:
-        """Whether an encoder could have sent all of these: what bounds the weight of a user who lies."""
+        """Return True if an encoder could have sent all of these, which bounds the weight of a malicious user."""
         ...
 
     def counted(self, answers: AnyArray) -> Ints:
-        """Summary of answers (n, width) for ``laws``: exact integers (m,), which add up over reports."""
+        """Summarise answers (n, width) for ``laws``: exact integers (m,), which add up over reports."""
         ...
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
-        """How often so many honest reports say a thing, whatever the rows are, beside how often they did (see
-        ``ReportFacts``)."""
+        """Return what holds for honest reports whatever the rows are, with what was counted (``ReportFacts.laws``)."""
         ...
 
 
-class Uncounted:
-    """Base of randomisers of whose answers nothing is counted."""
+class WithoutReportLaws:
+    """Base of randomisers whose answers are not tested against a law."""
 
     def counted(self, answers: AnyArray) -> Ints:
         return np.zeros(0, np.int64)
@@ -62,12 +61,12 @@ class Uncounted:
 
 
 class LocalQuestion(ABC, Generic[I_contra]):
-    """The users' half of a question, and what the server knows about it. Subclasses are attrs classes with a digest.
+    """Users' half of a question, and its public facts. Subclasses are attrs classes with a digest.
 
     Args:
-        mechanism, budget: what is declared to the accountant for a user's whole report.
-        rows: the public number of users.
-        sharing: how a row in several buckets is paid for.
+        mechanism, budget: declared to the accountant for a user's whole report.
+        rows: public number of users.
+        sharing: of users or budget among the levels.
     """
 
     mechanism: str
@@ -78,7 +77,7 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @property
     @abstractmethod
     def randomisers(self) -> Sequence[Randomiser]:
-        """One for each level."""
+        """Randomiser of each level."""
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -87,35 +86,35 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @property
     def dtype(self) -> str:
-        """Their unsigned type: the widest one."""
+        """Widest unsigned type of the levels."""
         return max((level.dtype for level in self.randomisers), key=lambda dtype: np.dtype(dtype).itemsize)
 
     @abstractmethod
-    def together(self, level: int) -> int:
-        """Users of a level who are encoded at once."""
+    def batch_size(self, level: int) -> int:
+        """Return how many users of a level are encoded at once."""
 
     @abstractmethod
-    def answer(self, items: I_contra, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
-        """Randomised answers (m, width) of these users (m,), whose items are at some positions (m,)."""
+    def answer(self, items: I_contra, positions: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
+        """Return randomised answers (m, width) of users (m,) whose items are at ``positions`` (m,)."""
 
     def counted(self, answers: AnyArray, level: int) -> Ints:
-        """See ``Randomiser``."""
+        """Summarise a level's answers, see ``Randomiser``."""
         return self.randomisers[level].counted(answers)
 
     def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
-        """See ``Randomiser``."""
+        """Return a level's laws, see ``Randomiser``."""
         return tuple(law.at(f"level {level + 1}") for law in self.randomisers[level].laws(counted, reports))
 
     @abstractmethod
     def error(self, level: int) -> float:
-        """Standard deviation of an empty bucket's value, in the caller's units, with the public number of users."""
+        """Return the standard deviation of an empty bucket's value, in the caller's units, at ``rows`` users."""
 
     @abstractmethod
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
-        """Facts of a level for devices that run no Python, beside its place in a report."""
+        """Return a level's parameters for non-Python clients, without its place in a report."""
 
     def bundled_form(self, arrays: BundleArrays) -> dict[str, Any]:
-        """Facts of a report for them: who answers which level, where its answer stands."""
+        """Return a report's form for non-Python clients: who answers which level, and its place."""
         places = enumerate(self.layout)
         levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i, arrays)} for i, at in places]
         return {"dtype": self.dtype, "width": self.width, **self.sharing.bundled, "levels": levels}
@@ -123,90 +122,90 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @property
     @abstractmethod
     def gains(self) -> tuple[Gain, ...]:
-        """See ``ReportFacts``: what one possible report can add to each level's values."""
+        """Largest effect of one possible report on each level's values (``ReportFacts.gains``)."""
 
     @property
     def response_values(self) -> int | None:
-        """See ``ReportFacts``: k, where a report is one answer of k-ary response."""
+        """Number k of values where a report is one k-ary response (``ReportFacts.response_values``), else None."""
         return None
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """One report per user, eps-DP as a whole."""
+        """One event: a user's report, eps-DP as a whole."""
         return (Event(self.mechanism, self.budget),)
 
     @cached_property
     def stamp(self) -> int:
-        """64 bits that tell this question from any other."""
+        """Fingerprint of the question, 64 bits."""
         return stamp(self)
 
     @property
     def layout(self) -> tuple[slice, ...]:
-        """Place of each level's answer in a report."""
+        """Slice of each level's answer in a report."""
         return self.sharing.layout(self.widths)
 
     @property
     def width(self) -> int:
-        """Numbers in one report. Where users share levels of several widths, all reports are as long as the longest."""
+        """Numbers in one report: where levels share the users, as many as the widest level needs."""
         return max(int(at.stop) for at in self.layout)
 
     def blocks(self, positions: Ints, level: int) -> Iterator[Ints]:
-        """Positions of users (n,), cut into pieces that are worked on at once."""
-        step = self.together(level)
+        """Yield positions of users (n,) in batches."""
+        step = self.batch_size(level)
         return (positions[start : start + step] for start in range(0, len(positions), step))
 
     def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> Reports:
         answers = np.zeros((len(users), self.width), self.dtype)
-        for level, (mine, at) in enumerate(zip(self.sharing.answers(users), self.layout, strict=True)):
+        for level, (positions, at) in enumerate(zip(self.sharing.answers(users), self.layout, strict=True)):
             secret = rng.child("level", level)
-            for some in self.blocks(mine, level):
-                answers[some, at] = self.answer(items, some, users[some], level, secret)
+            for block in self.blocks(positions, level):
+                answers[block, at] = self.answer(items, block, users[block], level, secret)
         return Reports(users, answers, self.stamp)
 
     def checked(self, reports: Reports) -> Reports:
-        """Itself, if an encoder could have sent it.
+        """Return the reports if encoders could have sent them.
 
         Raises:
-            Refused: none could.
+            Refused: they could not.
         """
         reports.checked(self.stamp, self.width, self.dtype)
-        for level, (mine, at) in enumerate(zip(self.sharing.answers(reports.users), self.layout, strict=True)):
-            beyond = reports.answers[mine, at.stop :] if self.sharing.factor > 1 else reports.answers[:0]
-            if beyond.any() or not self.randomisers[level].possible(reports.answers[mine, at]):
+        for level, (positions, at) in enumerate(zip(self.sharing.answers(reports.users), self.layout, strict=True)):
+            beyond = reports.answers[positions, at.stop :] if self.sharing.factor > 1 else reports.answers[:0]
+            if beyond.any() or not self.randomisers[level].possible(reports.answers[positions, at]):
                 raise Refused(f"a report of '{self.mechanism}' has an answer at level {level} that no encoder sends")
         return reports
 
     def parts(self, reports: Reports) -> list[tuple[Ids, AnyArray]]:
-        """Who answers each level, and what."""
-        found = zip(self.sharing.answers(reports.users), self.layout, strict=True)
-        return [(reports.users[mine], reports.answers[mine, at]) for mine, at in found]
+        """Return each level's users and their answers."""
+        levels = zip(self.sharing.answers(reports.users), self.layout, strict=True)
+        return [(reports.users[positions], reports.answers[positions, at]) for positions, at in levels]
 
-    def added_up(self, report: Reports, tally: Callable[[Ids, AnyArray, int], Ints]) -> Tallies:
-        """Reports, checked, where buckets can be listed: what ``tally`` makes of each level's users and answers."""
+    def tallied(self, report: Reports, tally: Callable[[Ids, AnyArray, int], Ints]) -> Tallies:
+        """Check the reports and apply ``tally`` to each level's users, answers and number."""
         parts = self.parts(self.checked(report))
         totals = tuple(tally(*part, level) for level, part in enumerate(parts))
         counted = tuple(self.counted(answers, level) for level, (_, answers) in enumerate(parts))
         return Tallies(totals, tuple(len(users) for users, _ in parts), counted)
 
     def turnout(self, reports: Sequence[int]) -> float:
-        """Ratio of standard errors to those of all planned users: sqrt(N / n), where N users reported.
+        """Return the ratio of standard errors to those of all planned users: sqrt(N / n), where N users reported.
 
-        Noise grows with the reports that came, not with the users who were planned; who reports is public under Local
-        trust. With the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted
-        for anything. Which of the users answer which level is left to the public coins, over which an error is meant.
+        Noise grows with the reports received, not with the planned users: if a fifth of them report, planned errors are
+        2.2 times too large. Who reports is public under Local trust. Errors are meant over the public coins that assign
+        users to levels.
 
         Args:
-            reports: that answered each level.
+            reports: number of users who answered each level.
         """
-        came = self.sharing.factor * sum(reports) / len(reports)
-        return math.sqrt(max(1.0, came) / self.rows)
+        received = self.sharing.factor * sum(reports) / len(reports)
+        return math.sqrt(max(1.0, received) / self.rows)
 
     def table(self, reports: Sequence[int], look: Callable[[Ints, int], AnyArray]) -> LookupTable:
-        """Values, whose ``standard_error`` is that of a bucket with few of those who reported.
+        """Return a table whose ``standard_error`` is that of a bucket with few of the users who reported.
 
         Args:
-            reports: that answered each level.
-            look: ids (m,) of a level to values.
+            reports: number of users who answered each level.
+            look: function from ids (m,) and their level to values.
         """
         turnout = self.turnout(reports)
         return LookupTable(look, [self.error(level) * turnout for level in range(len(reports))])
@@ -217,7 +216,7 @@ Q = TypeVar("Q", bound=LocalQuestion[Any])
 
 @attrs.frozen
 class LocalChannel(ReportFacts, Generic[Q]):
-    """An opened question. Args: asked, the users' half."""
+    """Opened question, with the users' half ``asked``."""
 
     asked: Q
 
@@ -241,28 +240,28 @@ class LocalChannel(ReportFacts, Generic[Q]):
 
 
 class Tallying(LocalChannel[Q], ABC):
-    """Channel of buckets that can be listed: reports are added up as they come in."""
+    """Channel of buckets that can be listed: reports are added up as they arrive."""
 
     @abstractmethod
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
-        """Exact integers, flat, which add up over the users (n,) who gave a level these answers (n, width)."""
+        """Summarise a level's answers (n, width) of users (n,) as flat exact integers, which add up over users."""
 
     def absorb(self, report: Reports) -> Tallies:
-        return self.asked.added_up(report, self.tally)
+        return self.asked.tallied(report, self.tally)
 
     def reported(self, summary: Tallies) -> tuple[int, ...]:
         return summary.reports
 
     def answered(self, summary: Tallies) -> tuple[int, ...]:
-        return self.asked.sharing.divided(summary.reports)
+        return self.asked.sharing.answered(summary.reports)
 
     def laws(self, summary: Tallies) -> tuple[ReportLaw, ...]:
-        each = enumerate(zip(summary.counted, summary.reports, strict=True))
-        return tuple(law for level, known in each for law in self.asked.level_laws(*known, level))
+        levels = enumerate(zip(summary.counted, summary.reports, strict=True))
+        return tuple(law for level, counts in levels for law in self.asked.level_laws(*counts, level))
 
 
 class Keeping(LocalChannel[Q]):
-    """Channel of buckets that cannot: reports are kept, and looked through for every bucket that is asked for."""
+    """Channel of buckets that cannot be listed: reports are kept, and scanned for every bucket that is looked up."""
 
     def absorb(self, report: Reports) -> Kept:
         return Kept((self.asked.checked(report),))
@@ -271,18 +270,18 @@ class Keeping(LocalChannel[Q]):
         return self.asked.sharing.counted(piece.users for piece in summary.pieces)
 
     def answered(self, summary: Kept) -> tuple[int, ...]:
-        return self.asked.sharing.divided(self.reported(summary))
+        return self.asked.sharing.answered(self.reported(summary))
 
     def laws(self, summary: Kept) -> tuple[ReportLaw, ...]:
-        each = (
+        levels = (
             (self.asked.counted(answers, level), len(answers), level)
             for level, (_, answers) in enumerate(self.parts(summary))
         )
-        return tuple(law for known in each for law in self.asked.level_laws(*known))
+        return tuple(law for counts in levels for law in self.asked.level_laws(*counts))
 
     def parts(self, summary: Kept) -> list[tuple[Ids, AnyArray]]:
-        """Who answers each level, and what: a look at two long arrays is sooner done than at many short ones."""
-        return [
+        """Return each level's users and their answers."""
+        return [  # concatenated: two long arrays are scanned faster than many short ones
             (np.concatenate([users for users, _ in level]), np.concatenate([answers for _, answers in level]))
             for level in zip(*map(self.asked.parts, summary.pieces), strict=True)
         ]

@@ -1,12 +1,8 @@
-"""What leaves a person, and who answers which level of it.
+"""Reports of local oracles, and how one person's epsilon pays for all T levels of a space.
 
-A row is in one bucket of every level: how one person's epsilon pays for all of them. Written once for all local
-oracles.
-
-``users``: a public keyed hash of the user's number picks the one level that she answers, with her whole eps. Level by
-level the estimate is multiplied by T, the number of levels: the *planned* fraction, so that no answer enters the
-factor. Variance T times that of one level, and n_v (T - 1) more for a bucket with n_v rows, since its share of users is
-random.
+``users``: a public keyed hash of the user's number picks the one level that she answers, with her whole eps. A level's
+estimate is multiplied by T, one over the *planned* fraction of users, so that the factor depends on no answer. Variance
+T times that of one level, and n_v (T - 1) more for a bucket with n_v rows, since its share of users is random.
 
 ``budget``: every user answers all levels at eps / T each, and answers compose to eps. Variance about T^2 times that of
 one level at small eps, but nothing is sampled.
@@ -29,13 +25,13 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import option
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import below
+from cloister.plugins.oracles.local.coins import multiply_shift
 
 Share: TypeAlias = Literal["users", "budget"]
 
 
 def share_option() -> Any:
-    """The option ``share`` of a local oracle."""
+    """Return the option ``share`` of a local oracle."""
     return option(
         default="users",
         help="what the levels of a tree divide: the users (each answers one level with all of epsilon) or everyone's "
@@ -47,11 +43,11 @@ def share_option() -> Any:
 @final
 @attrs.frozen
 class Sharing:
-    """Who answers which level.
+    """Division of the users, or of everyone's budget, among the levels.
 
     Args:
         share: what the levels divide.
-        levels: T, how many there are.
+        levels: T.
         seed: public.
     """
 
@@ -66,33 +62,32 @@ class Sharing:
 
     @property
     def factor(self) -> int:
-        """One over the planned fraction of the users that answer a level."""
+        """One over the planned fraction of users who answer a level."""
         return self.levels if self.share == "users" else 1
 
     @property
     def bundled(self) -> dict[str, Any]:
-        """For devices that run no Python. "level_key" is of the words that pick a user's level; None: she answers
-        all."""
+        """Parameters for non-Python clients: "level_key" picks a user's level; None if she answers all."""
         level_key = None if self.factor == 1 else key(self.seed.child("level"))
         return {"share": self.share, "level_key": level_key}
 
     def answers(self, users: Ids) -> tuple[Ints, ...]:
-        """For each level, the positions of the users (n,) who answer it."""
+        """Return, for each level, the positions of the users (n,) who answer it."""
         if self.factor == 1:
             return (np.arange(len(users)),) * self.levels
-        levels = below(self.seed.child("level").of_users(users), self.levels)
+        levels = multiply_shift(self.seed.child("level").of_users(users), self.levels)
         return tuple(np.flatnonzero(levels == level) for level in range(self.levels))
 
-    def divided(self, reports: Sequence[int]) -> tuple[int, ...]:
-        """How many users answered each level, if their numbers say which: as ``ReportFacts`` has it."""
+    def answered(self, reports: Sequence[int]) -> tuple[int, ...]:
+        """Return how many users answered each level, as ``ReportFacts.answered``: empty if all answer all levels."""
         return tuple(reports) if self.factor > 1 else ()
 
     def counted(self, pieces: Iterable[Ids]) -> tuple[int, ...]:
-        """How many users answered each level, of those whose reports are kept, in pieces."""
+        """Count the users, given in pieces, who answer each level."""
         return tuple(sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True))
 
     def layout(self, widths: tuple[int, ...]) -> tuple[slice, ...]:
-        """Place of each level's answer in a report, and how many numbers it has."""
+        """Return each level's slice of a report, from the widths of its answers."""
         if self.share == "users":
             return tuple(slice(0, width) for width in widths)
         ends = np.cumsum(widths).tolist()
@@ -105,12 +100,12 @@ COLUMNS = ("users", "question", "answers")
 @final
 @attrs.frozen(eq=False)
 class Reports:
-    """Reports of n users: on the wire, their public numbers, the question that they answer, and what they say.
+    """Reports of n users to one question.
 
     Args:
-        users: (n,) uint64.
+        users: their public numbers (n,), uint64.
         answers: (n, width) unsigned integers.
-        question: the stamp of the channel that encoded them, so that answers to another question are not added up.
+        question: stamp of the channel that encoded them, so that answers to another question are not added up.
     """
 
     users: Ids
@@ -118,16 +113,16 @@ class Reports:
     question: int
 
     def columns(self) -> dict[str, AnyArray]:
-        """Arrays with one entry per user."""
+        """Return arrays with one entry per user."""
         question = np.broadcast_to(np.uint64(self.question), len(self.users))
         return dict(zip(COLUMNS, (self.users, question, self.answers), strict=True))
 
     @classmethod
     def load(cls, columns: Mapping[str, AnyArray]) -> Reports:
-        """Reports from arrays that came from outside.
+        """Return reports from untrusted arrays. ``absorb`` checks later whether the answers are possible.
 
         Raises:
-            Refused: they are not what ``columns`` gives. Whether the answers are possible is for ``absorb`` to say.
+            Refused: names, types or shapes are not those that ``columns`` gives.
         """
         if sorted(columns) != sorted(COLUMNS):
             raise Refused(f"reports have the columns {', '.join(COLUMNS)}, not {', '.join(sorted(columns))}")
@@ -145,18 +140,18 @@ class Reports:
         if not len(users) == len(question) == len(answers):
             raise Refused("the columns of a report differ in length")
         if len(question) and (question != question[0]).any():
-            raise Refused("the reports answer several questions: keep those of each question apart")
+            raise Refused("the reports answer several questions: load those of each question separately")
         return cls(users, answers, int(question[0]) if len(question) else 0)
 
     def checked(self, question: int, width: int, dtype: str) -> Reports:
-        """Itself.
+        """Return the reports if they have the form of this question's.
 
         Raises:
-            Refused: not in the form of this question's reports, or a user reports twice.
+            Refused: they have not, or a user reports twice.
         """
         users, answers = self.users, self.answers
         if users.dtype != np.uint64 or users.ndim != 1:
-            raise Refused(f"user numbers have type {users.dtype} and shape {users.shape}: they are a line of uint64")
+            raise Refused(f"user numbers have type {users.dtype} and shape {users.shape}, not uint64 and (n,)")
         if answers.dtype != np.dtype(dtype) or answers.shape != (len(users), width):
             raise Refused(
                 f"answers of {len(users)} users have type {answers.dtype} and shape {answers.shape}, "
@@ -173,12 +168,12 @@ class Reports:
 @final
 @attrs.frozen(eq=False)
 class Tallies:
-    """Merged reports where buckets can be listed: exact integers.
+    """Summary of reports where buckets can be listed: exact integers.
 
     Args:
         totals: one int64 vector per level.
-        reports: how many users answered each level.
-        counted: what ``Randomiser.counted`` makes of their answers, one int64 vector per level.
+        reports: number of users who answered each level.
+        counted: ``Randomiser.counted`` of their answers, one int64 vector per level.
     """
 
     totals: tuple[Ints, ...]
@@ -194,8 +189,7 @@ class Tallies:
 @final
 @attrs.frozen(eq=False)
 class Kept:
-    """Merged reports where buckets cannot be listed: the reports themselves. What is asked of them depends on no
-    order."""
+    """Summary of reports where buckets cannot be listed: the reports themselves, in any order."""
 
     pieces: tuple[Reports, ...]
 

@@ -1,1 +1,1 @@
-"""Oracles of trust Shuffled whose users send several messages each."""
+"""Oracles under shuffled trust: a shuffler mixes the users' reports or messages."""

@@ -1,18 +1,18 @@
-"""Local oracles whose reports a shuffler mixes: each person may spend far more epsilon, and hides among all the others.
+"""Privacy amplification by shuffling: local oracles whose users spend a larger epsilon and hide among each other.
 
-Guarantee (Shuffled; replace one row; (eps, delta)): the report oracle's whole report is one eps0-DP randomiser R
-(pure), eps0 the largest at which shuffling ``min_honest_users`` reports of R is (eps, delta)-DP
-(``accounting.amplification``, computed, not approximated). In R everything that depends on who she is comes from a
-private number v, uniform on 64 bits and sent along: it stands where public user numbers stand under Local trust, and
-decides her role among the round's questions, her level and her hashes. v does not depend on her row, and given v her
-answer is eps0-DP; so R is. People with another role draw from R too, so that she hides among all people of the round,
-however few answer this question. Another question with the same users is another part of the same randomiser; its eps0
-is set for the same budget, and the general bound holds for the largest eps0 of all. Where everyone answers this
-question, and it is plain k-ary response on given coins, the tighter bound for that is used.
+Guarantee (Shuffled; replace one row; (eps, delta)): a user's whole report is one pure eps0-DP randomiser R, with the
+largest eps0 at which shuffling ``min_honest_users`` reports of R is (eps, delta)-DP (``accounting.amplification``,
+computed, not approximated). In R everything that depends on the user comes from a private number v, uniform on 64 bits
+and sent along: it replaces the public user number of Local trust, and decides her role among the round's questions, her
+level and her hashes. v does not depend on her row, and given v her answer is eps0-DP; so R is. Users with another role
+draw from R too, so that she hides among all users of the round, however few answer this question. Another question to
+the same users is another part of the same randomiser; its eps0 is set for the same budget, and the general bound holds
+for the largest eps0 of all. If everyone answers this question, by plain k-ary response on given coins, the tighter
+bound for that is used.
 
-``min_honest_users`` = ceil(honest * people): how many honest reports, hers among them, must be in the shuffle. Below
-that the shuffler releases nothing; those who are not honest, or collude, do not count. More reports only help. If the
-shuffler is not honest, or nobody else is, her report alone is eps0-DP.
+``min_honest_users`` = ceil(honest * people): honest reports, hers among them, that must be in the shuffle. With fewer
+the shuffler releases nothing; malicious or colluding users do not count, and more reports only help. If the shuffler is
+not honest, or nobody else is, her report alone is eps0-DP.
 
 Variance, unbiasedness: the report oracle's at eps0.
 
@@ -41,27 +41,27 @@ from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints
 
 STEPS = 3
-"""How often eps0 is raised for the number of values that the raised eps0 leads to."""
+"""Limit of the times that eps0 is raised by the tighter bound, which depends on the number of values at that eps0."""
 
 BITS = 14
-"""Bits of eps0, so that all platforms open one channel: a loss of at most one part in 8,000."""
+"""Bits of eps0, so that all platforms open the same channel: a loss of at most one part in 8,000."""
 
 
 def honest_option() -> Any:
-    """The option ``honest`` of an oracle of trust Shuffled."""
+    """Return the option ``honest`` of an oracle under shuffled trust."""
     return option(
         default=0.9,
         low=0.0,
         high=1.0,
         above=True,
-        help="least share of the planned people whose honest reports the guarantee needs; the shuffler releases "
-        "nothing below",
+        help="share of the planned users whose honest reports the guarantee needs; with fewer the shuffler releases "
+        "nothing",
     )
 
 
 @component
 class _Shuffling:
-    """Base of the two oracles, which differ in what a person sends."""
+    """Base of the two oracles, which differ in what a user sends."""
 
     mechanism: ClassVar[str]
     honest: float = honest_option()
@@ -71,21 +71,21 @@ class _Shuffling:
     uses_delta: ClassVar[bool] = True
 
     def opened(self, report: Any, space: Space, budget: Budget, context: QuestionContext, *bound: Bound) -> Amplified:
-        """The report oracle's channel with the largest eps0 that the budget admits.
+        """Return the report oracle's channel with the largest eps0 that the budget allows.
 
         Raises:
-            InvalidInput: no delta, or a report oracle whose report is not pure.
+            InvalidInput: the budget has no delta, or the report oracle is not local and pure.
         """
         if report.trust is not Local or report.measure != "pure" or report.uses_delta:
             raise InvalidInput(
-                f"'{self.mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
+                f"'{self.mechanism}' shuffles reports of pure local oracles (without delta), not of {report!r}"
             )
         if not budget.delta > 0:
-            raise InvalidInput(f"'{self.mechanism}' spends a delta, and there is none: give the run one (--delta)")
-        least = math.ceil(self.honest * context.people)
+            raise InvalidInput(f"'{self.mechanism}' spends delta, and its budget has none: pass delta")
+        honest_users = math.ceil(self.honest * context.people)
 
         def spending(values: int | None) -> Amplified:
-            eps0 = fewer_bits(local_of_shuffled(budget.epsilon, budget.delta, least, values), BITS)
+            eps0 = fewer_bits(local_of_shuffled(budget.epsilon, budget.delta, honest_users, values), BITS)
             local = Budget("pure", eps0, budget.user_share)
             inner = report.open(space, local, context, *bound)
             paid = sum(event.spent.epsilon for event in inner.events)
@@ -93,26 +93,26 @@ class _Shuffling:
                 raise InvalidInput(
                     f"'{self.mechanism}' shuffles pure reports; those of {report!r} declare {inner.events}"
                 )
-            return Amplified(self.mechanism, budget, least, local, inner)
+            return Amplified(self.mechanism, budget, honest_users, local, inner)
 
-        found, assumed = spending(None), 2
+        channel, assumed = spending(None), 2
         if budget.user_share is not None:
-            return found
+            return channel
         for _ in range(STEPS):
-            values = facts_of(found.inner).response_values
+            values = facts_of(channel.inner).response_values
             if values is None or values <= assumed:
                 break
             raised = spending(values)
             now = facts_of(raised.inner).response_values
-            if now is None or now < values:  # the bound was for at least so many values
+            if now is None or now < values:  # the bound holds for ``values`` or more
                 break
-            found, assumed = raised, values
-        return found
+            channel, assumed = raised, values
+        return channel
 
 
 @component
 class AmplifiedCounts(_Shuffling):
-    """Counts from local reports that are shuffled."""
+    """Counts from shuffled local reports."""
 
     mechanism = "amplified-counts"
     report: FrequencyOracle[Local] = slot("adaptive-response", help="what each person sends")
@@ -126,7 +126,7 @@ class AmplifiedCounts(_Shuffling):
 
 @component
 class AmplifiedVectors(_Shuffling):
-    """Vector sums from local reports that are shuffled."""
+    """Vector sums from shuffled local reports."""
 
     mechanism = "amplified-vectors"
     report: VectorSumOracle[Local] = slot("hadamard-vector", help="what each person sends")
@@ -141,13 +141,13 @@ class AmplifiedVectors(_Shuffling):
 @final
 @attrs.frozen
 class Amplified(ReportFacts):
-    """A local channel, opened with eps0, and what its shuffled reports cost.
+    """Local channel opened with eps0, and the price of its shuffled reports.
 
     Args:
-        mechanism, budget: what is declared to the accountant.
+        mechanism, budget: declared to the accountant.
         min_honest_users: honest reports that the guarantee needs.
-        local: what a report alone spends: eps0.
-        inner: the report oracle's channel.
+        local: budget of a report alone, eps0.
+        inner: channel of the report oracle.
     """
 
     mechanism: str

@@ -1,6 +1,6 @@
-"""Split-and-mix, Algorithms 9 to 11: both halves of a question whose answer no single message says anything about.
+"""Split-and-mix, Algorithms 9 to 11: the users' and the server's half of a question.
 
-What it guarantees: ``split_and_mix``. Source: Chang, Ghazi, Kumar, Manurangsi 2021, appendix C.
+Guarantee: see ``split_and_mix``. Source: Chang, Ghazi, Kumar, Manurangsi 2021, appendix C.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
 from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng
-from cloister.core.reproducible_math import above, exp, more_bits, more_bits_within, power
+from cloister.core.reproducible_math import ceil_log2, exp, more_bits, more_bits_within, power
 from cloister.core.types import AnyArray, Bools, Ids, Ints
-from cloister.noise.channel import LookupTable, listed, totals_of
+from cloister.noise.channel import LookupTable, lookup_table, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
-from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, enough_shares, price
+from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, delta_of_distance, enough_shares
 
 CROWD = 4
-"""The ring holds the numbers of so many times the planned users; more are refused."""
+"""Multiple of the planned users whose numbers fit in the ring; more users are refused."""
 
 FAR = 64
-"""Standard deviations of noise that the ring has room for: beyond is less probable than e^-2000."""
+"""Standard deviations of noise that fit in the ring: more has probability below e^-2000."""
 
 MAX_BITS = 62
-"""Most bits of the ring: numbers and their signs stay within a word."""
+"""Limit of the ring's bits, so that numbers and their signs fit in a word."""
 
 LIMB = 24
 """Bits that are added up at once, exactly, in float64: up to 2^29 shares per slot."""
 
 HELD = 2**21
-"""Most shares that are cut at once (16 MB)."""
+"""Shares per batch (16 MB)."""
 
 COLUMNS = ("question", "slot", "share")
 
@@ -48,10 +48,10 @@ COLUMNS = ("question", "slot", "share")
 @final
 @attrs.frozen(eq=False)
 class Shares:
-    """Messages of users: one entry each, whose slot says which number it is a share of. Nothing says whose.
+    """Messages of users: shares, and the slots of the numbers they are shares of. Nothing links them to users.
 
     Args:
-        question: the stamp of the channel that encoded them.
+        question: stamp of the channel that encoded them.
         slots: (messages,) uint32.
         shares: (messages,) uint32 or uint64.
     """
@@ -61,33 +61,34 @@ class Shares:
     shares: AnyArray = attrs.field(repr=False)
 
     def columns(self) -> dict[str, AnyArray]:
-        """Arrays with one entry per message."""
+        """Return arrays with one entry per message."""
         question = np.broadcast_to(np.uint64(self.question), len(self.slots))
         return dict(zip(COLUMNS, (question, self.slots, self.shares), strict=True))
 
     @classmethod
     def load(cls, columns: Mapping[str, AnyArray]) -> Shares:
-        """Messages from arrays that came from outside, in any order.
+        """Return messages from untrusted arrays, in any order. ``absorb`` checks later whether they are possible.
 
         Raises:
-            Refused: they are not what ``columns`` gives. Whether they are possible is for ``absorb`` to say.
+            Refused: names, types or shapes are not those that ``columns`` gives.
         """
         if sorted(columns) != sorted(COLUMNS):
             raise Refused(f"shares have the columns {', '.join(COLUMNS)}, not {', '.join(sorted(columns))}")
         question, slots, shares = (columns[name] for name in COLUMNS)
         if any(c.ndim != 1 or len(c) != len(slots) for c in (question, slots, shares)):
-            raise Refused("the columns of shares are lines of one length")
+            raise Refused("the columns of shares are not one-dimensional, or differ in length")
         if question.dtype != np.uint64 or slots.dtype != np.uint32 or shares.dtype not in (np.uint32, np.uint64):
             raise Refused("the columns of shares have types that no encoder sends")
         if len(question) and (question != question[0]).any():
-            raise Refused("the shares answer several questions: keep those of each question apart")
+            raise Refused("the shares answer several questions: load those of each question separately")
         return cls(int(question[0]) if len(question) else 0, slots, shares)
 
 
 def split(values: Ids, words: Ids, bits: int) -> Ids:
-    """Algorithm 9: shares (..., m) of numbers (...), from secret words (..., m - 1): uniform but for their sum.
+    """Split numbers (...) into shares (..., m) with secret words (..., m - 1): Algorithm 9.
 
-    They add up modulo 2^bits, which divides 2^64: the lowest bits of a uniform word are uniform, and sums may wrap.
+    They are uniform but for their sum modulo 2^bits. That divides 2^64, so the lowest bits of a uniform word are
+    uniform, and sums may wrap.
     """
     mask = np.uint64(2**bits - 1)
     last = (values - words.sum(axis=-1, dtype=np.uint64))[..., None]
@@ -98,12 +99,12 @@ def split(values: Ids, words: Ids, bits: int) -> Ids:
 @final
 @attrs.frozen(eq=False)
 class Mixed:
-    """Merged messages: every slot's sum modulo 2^64, and how many shares are in it.
+    """Summary of messages: every slot's sum modulo 2^64, and its number of shares.
 
     Args:
         vector: words (slots,).
         counts: (slots,).
-        owed: how many users, simulated at once by ``pooled``, have not drawn their noise yet.
+        owed: number of users, simulated by ``pooled``, whose noise is not drawn yet.
     """
 
     vector: Ids = attrs.field(repr=False)
@@ -113,17 +114,17 @@ class Mixed:
     def merge(self, other: Mixed) -> Mixed:
         return Mixed(self.vector + other.vector, self.counts + other.counts, self.owed + other.owed)
 
-    def users(self, each: int) -> int:
-        """How many users sent these.
+    def users(self, shares_per_slot: int) -> int:
+        """Return the number of users who sent these.
 
         Raises:
-            Refused: not all of them have sent ``each`` shares of every slot.
+            Refused: some slots lack shares of some users.
         """
-        users, rest = divmod(int(self.counts[0]), each)
-        if rest or (self.counts != users * each).any():
+        users, remainder = divmod(int(self.counts[0]), shares_per_slot)
+        if remainder or (self.counts != users * shares_per_slot).any():
             raise Refused(
-                f"every user sends {each} shares of each of {len(self.counts)} numbers: some are missing, or some too "
-                "many"
+                f"every user sends {shares_per_slot} shares of each of {len(self.counts)} numbers: some are missing, "
+                "or some too many"
             )
         return users
 
@@ -131,23 +132,26 @@ class Mixed:
 @final
 @attrs.frozen
 class MixingChannel:
-    """Every user sends m shares of every slot: a coordinate of a place.
+    """Channel in which every user sends m shares of every slot, a coordinate of a place.
 
-    The ring cannot wrap, but with probability e^-2000: with N <= ``CROWD`` times the planned users and vectors of norm
-    at most B (1 for counts), a slot is at most N 2^shift B and the noise, which is below ``FAR`` standard deviations;
-    2^(bits - 1) is above that.
+    The ring wraps with probability below e^-2000: with N <= ``CROWD`` times the planned users and vectors of norm at
+    most B (1 for counts), a slot is at most N 2^shift B plus noise below ``FAR`` standard deviations, which is less
+    than 2^(bits - 1).
 
     Args:
-        mechanism, budget: what is declared to the accountant.
-        layout: which bucket is in which place.
+        mechanism, budget: declared to the accountant.
+        layout: of buckets in places.
         bound: of the vectors; None for counts.
         people: public number of users, all of whom are asked.
-        min_honest_users: how many of them are counted on, to draw their noise and to mix.
+        min_honest_users: number of users who must draw their noise and mix.
         sigma: standard deviation of their noise together, in shifted integers.
-        shift: bits that numbers are scaled up by before the noise.
+        shift: bits by which numbers are scaled up before the noise.
         unit: value of one lattice step in the caller's units (1 for counts).
-        security: the statistical distance of each slot's shares from what its sum says is at most 2^-security.
-        most_messages: a plan that asks for more messages of a user is refused.
+        security: each slot's shares reveal its sum and no more, up to a statistical distance of 2^-security.
+        most_messages: limit of messages per user.
+
+    Raises:
+        InvalidInput: the ring, or the number of messages, would be too large.
     """
 
     mechanism: str
@@ -170,8 +174,8 @@ class MixingChannel:
             )
         if not self.messages <= self.most_messages:
             raise InvalidInput(
-                f"'{self.mechanism}' would ask every user for {self.messages} messages ({self.each} of each of "
-                f"{self.slots} numbers), {self.message_bytes * self.messages / 1e6:.3g} MB: the limit is "
+                f"'{self.mechanism}' would ask every user for {self.messages} messages ({self.shares_per_slot} of each "
+                f"of {self.slots} numbers), {self.message_bytes * self.messages / 1e6:.3g} MB: the limit is "
                 f"{self.most_messages} (option most_messages). Ask for fewer buckets or levels, set the option "
                 "buckets, or count with blanket-histogram"
             )
@@ -190,31 +194,31 @@ class MixingChannel:
         """Bits of the ring."""
         rows = CROWD * float(self.people) * (self.bound.l2 if self.bound else 1) * 2.0**self.shift
         noise = FAR * self.share * math.sqrt(CROWD * self.people)
-        return above((rows + noise) * (1 + 2.0**-40)) + 1
+        return ceil_log2((rows + noise) * (1 + 2.0**-40)) + 1
 
     @cached_property
-    def each(self) -> int:
-        """m: shares of every slot from every user.
+    def shares_per_slot(self) -> int:
+        """Number m of shares of every slot from every user.
 
         Raises:
-            InvalidInput: no number of shares hides a sum of so few users.
+            InvalidInput: no number of shares hides so few users.
         """
-        found = enough_shares(self.min_honest_users, self.bits, self.security)
-        if found is None:
+        shares = enough_shares(self.min_honest_users, self.bits, self.security)
+        if shares is None:
             raise InvalidInput(
-                f"'{self.mechanism}' cannot hide {self.min_honest_users} users among each other, with {MAX_SHARES} "
-                f"shares per number either"
+                f"'{self.mechanism}' cannot hide {self.min_honest_users} honest users among each other, even with "
+                f"{MAX_SHARES} shares per number: it needs more users or a larger delta"
             )
-        return found
+        return shares
 
     @property
     def messages(self) -> int:
-        """That every user sends."""
-        return self.slots * self.each
+        """Number of messages from every user."""
+        return self.slots * self.shares_per_slot
 
     @property
     def share_type(self) -> np.dtype[Any]:
-        """The type of a share."""
+        """Type of a share."""
         return np.dtype(np.uint32 if self.bits <= 32 else np.uint64)
 
     @property
@@ -234,16 +238,16 @@ class MixingChannel:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The noise of ``min_honest_users`` users, and what shares say beside the sum."""
+        """One event: the noise of ``min_honest_users`` users, and what shares reveal beside the sum."""
         touched = 2 * self.layout.space.levels * self.width
         ratio = more_bits(10 * self.min_honest_users * exp(-math.pi * math.pi * self.share * self.share))
-        delta = price(self.slots * power(2.0, -self.security), self.budget.mu)
+        delta = delta_of_distance(self.slots * power(2.0, -self.security), self.budget.mu)
         declared = more_bits_within(delta, self.budget.delta)
         return (Event(self.mechanism, self.budget, touched, self.sigma, declared, ratio=ratio),)
 
     @cached_property
     def stamp(self) -> int:
-        """64 bits that tell this question from any other."""
+        """Fingerprint of the question, 64 bits."""
         return stamp(self)
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
@@ -252,7 +256,7 @@ class MixingChannel:
         return {
             "kind": "shares",
             "slots": self.slots,
-            "shares": self.each,
+            "shares": self.shares_per_slot,
             "bits": self.bits,
             "width": self.width,
             "dtype": f"u{self.share_type.itemsize}",
@@ -262,32 +266,32 @@ class MixingChannel:
         }
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Shares:
-        """Algorithm 10, for users (n,), every one with a share of the noise."""
-        out = np.empty((len(users), self.slots, self.each), self.share_type)
+        """Encode the items of users (n,), each with a share of the noise: Algorithm 10."""
+        out = np.empty((len(users), self.slots, self.shares_per_slot), self.share_type)
         placed, step = self.layout.placed(items), max(1, HELD // max(1, self.messages))
         for start in range(0, len(users), step):
-            some = slice(start, start + step)
-            numbers = self._numbers([(where[some], values[some]) for where, values in placed])
-            numbers += rng.child("noise").discrete_gaussian_each(users[some], self.share, self.slots)
-            words = rng.child("shares").words(users[some], self.slots * (self.each - 1))
-            out[some] = split(to_words(numbers), words.reshape(*numbers.shape, self.each - 1), self.bits)
+            block = slice(start, start + step)
+            numbers = self._numbers([(place[block], values[block]) for place, values in placed])
+            numbers += rng.child("noise").discrete_gaussian_per_user(users[block], self.share, self.slots)
+            words = rng.child("shares").words(users[block], self.slots * (self.shares_per_slot - 1))
+            out[block] = split(to_words(numbers), words.reshape(*numbers.shape, self.shares_per_slot - 1), self.bits)
         slots = np.broadcast_to(np.arange(self.slots, dtype=np.uint32)[:, None], out.shape)
         return Shares(self.stamp, slots.reshape(-1), out.reshape(-1))
 
     def _numbers(self, placed: list[tuple[Ints, Ints]]) -> Ints:
-        """Numbers that each user adds to each slot (n, slots), without noise."""
+        """Return the numbers that each user adds to each slot (n, slots), without noise."""
         columns = list[Ints]()
-        for (where, values), places in zip(placed, self.layout.places, strict=True):
-            number = np.zeros((len(where), places + 1, self.width), np.int64)
-            number[np.arange(len(where)), where] = values << np.int64(self.shift)  # -1: the last place, cut off below
-            columns.append(number[:, :-1].reshape(len(where), -1))
+        for (place, values), places in zip(placed, self.layout.places, strict=True):
+            number = np.zeros((len(place), places + 1, self.width), np.int64)
+            number[np.arange(len(place)), place] = values << np.int64(self.shift)  # -1: the last place, cut off below
+            columns.append(number[:, :-1].reshape(len(place), -1))
         return np.concatenate(columns, axis=1)
 
     def absorb(self, report: Shares) -> Mixed:
-        """Algorithm 11, line 3: the sum of every slot's shares, of all users' messages or of some, in any order.
+        """Add up every slot's shares, of any part of the users' messages, in any order: Algorithm 11, line 3.
 
         Raises:
-            Refused: no users have sent these.
+            Refused: no encoder sends these.
         """
         self._check(report)
         counts = np.bincount(report.slots, minlength=self.slots).astype(np.int64, copy=False)
@@ -301,19 +305,19 @@ class MixingChannel:
             or slots.ndim != 1
             or slots.shape != shares.shape
         ):
-            raise Refused(f"messages of '{self.mechanism}' are two lines of one length, uint32 and {self.share_type}")
+            raise Refused(f"messages of '{self.mechanism}' are not uint32 and {self.share_type} arrays of one length")
         if len(slots) and report.question != self.stamp:
             raise Refused("these messages answer another question: another plan, seed, space or budget")
         if len(slots) and (int(slots.max()) >= self.slots or int(shares.max()) >> self.bits):
             raise Refused(f"a message of '{self.mechanism}' is in no slot, or not in the ring: no encoder sends that")
 
     def decode(self, summary: Mixed, rng: NoiseRng) -> LookupTable | Unfolded:
-        """Algorithm 11, lines 4 to 6. Draws nothing, but noise that simulated users owe.
+        """Return the table of a summary: Algorithm 11, lines 4 to 6. Draws only the noise that simulated users owe.
 
         Raises:
-            Refused: messages of whole users are missing, or there are more users than the ring has room for.
+            Refused: some users' messages are incomplete, or there are more users than fit in the ring.
         """
-        users = summary.users(self.each)
+        users = summary.users(self.shares_per_slot)
         if users > CROWD * self.people:
             raise Refused(
                 f"'{self.mechanism}' was planned for {self.people} users and has room for "
@@ -326,36 +330,36 @@ class MixingChannel:
         values = to_integers(words, self.bits).astype(np.float64) * (self.unit * 2.0**-self.shift)
         one = (self.width,) if self.bound else ()
         space = attrs.evolve(self.layout.space, sizes=self.layout.places, nested=False)
-        table = listed(values.reshape(-1, *one), space, self.deviation)
+        table = lookup_table(values.reshape(-1, *one), space, self.deviation)
         return Unfolded(table, self.layout) if any(self.layout.hashed) else table
 
     def whole(self, report: Shares) -> Bools:
-        """Which users (n,) sent the right number of shares of every slot, and no others, to this question."""
+        """Return True (n,) for users who sent the right number of shares of every slot, and nothing else."""
         users = len(report.slots) // self.messages
         if report.question != self.stamp:
             return np.zeros(users, bool)
         slots = np.sort(report.slots.reshape(users, self.messages), axis=1)
         inside = (report.shares.astype(np.uint64) >> np.uint64(self.bits)).reshape(users, self.messages) == 0
-        right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.each)
+        right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.shares_per_slot)
         return np.asarray((right & inside).all(axis=1))
 
     def pooled(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Mixed:
-        """What ``absorb`` makes of the shuffled messages of all these users, in law, without any message.
+        """Return what ``absorb`` returns for the shuffled messages of these users, in law, without any message.
 
-        The sum of k users' noise is, up to a factor e^(+-10^-1000), one discrete Gaussian number of k times the
-        variance: it is drawn by ``decode``, once for all users.
+        The sum of k users' noise is, up to a factor e^(+-10^-1000), one discrete Gaussian of k times the variance;
+        ``decode`` draws it, once for all users.
         """
         totals = [
-            totals_of(where, values, size)
-            for (where, values), size in zip(self.layout.placed(items), self.layout.places, strict=True)
+            totals_of(place, values, size)
+            for (place, values), size in zip(self.layout.placed(items), self.layout.places, strict=True)
         ]
         vector = np.concatenate([level.ravel() for level in totals]) << np.int64(self.shift)
-        counts = np.full(self.slots, len(users) * self.each, np.int64)
+        counts = np.full(self.slots, len(users) * self.shares_per_slot, np.int64)
         return Mixed(to_words(vector), counts, len(users))
 
 
 def added_up(slots: AnyArray, shares: AnyArray, size: int, bits: int) -> Ids:
-    """The shares of every slot (size,), added up modulo 2^64: exact, since limbs of ``LIMB`` bits stay below 2^53."""
+    """Add up the shares of every slot (size,) modulo 2^64, exactly: sums of ``LIMB`` bits stay below 2^53."""
     total, limb = np.zeros(size, np.uint64), np.uint64(2**LIMB - 1)
     for low in range(0, bits, LIMB):
         part = (shares.astype(np.uint64, copy=False) >> np.uint64(low)) & limb

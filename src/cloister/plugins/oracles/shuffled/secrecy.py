@@ -1,23 +1,22 @@
-"""How little shuffled shares say beside their sum (Ishai, Kushilevitz, Ostrovsky, Sahai 2006), with its constants.
+"""Bound on what shuffled shares reveal beside their sum (Ishai, Kushilevitz, Ostrovsky, Sahai 2006), with constants.
 
-Each of n users cuts a number in Z_q, q = 2^w, into m shares, uniform but for their sum. Whoever sees all n m shares in
-random order learns the sum of the numbers. What else? For two inputs x, x' of one sum let SD be the statistical
-distance of the two laws of the multiset.
+Each of n users splits a number in Z_q, q = 2^w, into m shares, uniform but for their sum. Whoever sees all n m shares
+in random order learns the sum of the numbers. For two inputs x, x' of the same sum let SD be the statistical distance
+of the two laws of the multiset of shares.
 
 **Uniform inputs, M shares.** A multiset is a vector u of n M uniform numbers, dealt out to the users by a random
-partition pi. Given u, the chance that two independent partitions give every user the same sum is, over u,
-E[q^-(n - C)]: an edge from the owner of a number under pi to its owner under pi' makes a random graph on the n users,
-the n equations are its incidence matrix, which is totally unimodular with rank n - C for C components. By Cauchy and
-Schwarz the inputs given the multiset are, in the mean, within sqrt(B) / 2 of uniform over those of their sum, with
-B = E[q^(C - 1)] - 1.
+partition pi. The probability, over u, that two independent partitions give every user the same sum is E[q^-(n - C)]: an
+edge from the owner of a number under pi to its owner under pi' makes a random graph on the n users, and the n equations
+are its incidence matrix, which is totally unimodular with rank n - C for C components. By Cauchy and Schwarz the inputs
+given the multiset are, in the mean, within sqrt(B) / 2 of uniform over those of their sum, with B = E[q^(C - 1)] - 1.
 
-**Any inputs, m = M + 1 shares.** The first share z is uniform and the rest encodes x - z, which is uniform too. Even
-whoever is told which shares are first ones sees the multisets of x - z and x' - z, of one sum, each within sqrt(B) / 2
-of the mean over that sum. So
+**Any inputs, m = M + 1 shares.** The first share z is uniform and the others encode x - z, which is uniform too. Even
+an observer who knows which shares are first ones sees the multisets of x - z and x' - z, of the same sum, each within
+sqrt(B) / 2 of the mean over that sum. So
 
     SD <= sqrt(B),      B = E[q^(C - 1)] - 1 at M = m - 1.
 
-**B.** q^C is how many ways there are to colour the users with q colours so that every component has one. A set of s
+**B.** q^C is the number of ways to colour the users with q colours so that each component has one colour. A set of s
 users is closed with probability (s M)! ((n - s) M)! / (n M)!, so with a_s = (s M)! / s!
 
     B = sum over k >= 1 of binom(q, k + 1) / q * sum over s_0 + ... + s_k = n, all s_i >= 1,
@@ -35,17 +34,17 @@ log N, and the others are together more concave than log(N - 1)). So if it is at
 h = floor(n / 2), it is so between, T_2 + ... + T_h is at most 2 T_2, and T falls and then rises beyond: at most n
 (2^(2 - h) T_2 + T_(n-1)), T_(n-1) = q^(n-1) (M!)^n / (n M)!.
 
-B is about q n / binom(n M, M), some q (e n)^-M n: every share more brings log2(n) + 1.4 bits of B. Balle, Bell, Gascon,
-Nissim (2020, Private summation in the multi-message shuffle model; 2019, Improved summation from shuffling) bound the
-same graph with other constants: a distance of 2^-nu needs m = ceil((2 nu + log2 q) / (log2 n - log2 e)) + 2 shares
-(n >= 19), Ghazi, Manurangsi, Pagh, Velingker (2020, Private aggregation from fewer anonymous messages)
-O(1 + (nu + log q) / log n). The bound above asks for one to three shares less.
+B is about q n / binom(n M, M), or q (e n)^-M n: every additional share takes log2(n) + 1.4 bits off B. Balle, Bell,
+Gascon, Nissim (2020, Private summation in the multi-message shuffle model; 2019, Improved summation from shuffling)
+bound the same graph with other constants: a distance of 2^-nu needs m = ceil((2 nu + log2 q) / (log2 n - log2 e)) + 2
+shares (n >= 19), Ghazi, Manurangsi, Pagh, Velingker (2020, Private aggregation from fewer anonymous messages)
+O(1 + (nu + log q) / log n). The bound above needs one to three shares fewer.
 
-**What a distance costs.** Let I be the ideal mechanism, which shows noisy sums, and M what the shares show, within t of
-it. Thin I(D) out: keep an outcome y with chance g(y) = min(1, M(D) / I(D), M(D') / I(D')). What is kept is below M(D),
-and of D' below M(D'); both thinned laws are I(D) and I(D') after the same post-processing, so that they are as far
-apart as those, in any measure. What is lost of I(D) has probability at most t + (the chance under I(D) of what has
-chance t under I(D')). If I is mu-GDP, the latter is at most Phi(Phi^-1(t) + mu). So
+**The delta of a distance.** Let I be the ideal mechanism, which releases noisy sums, and M the one that releases
+shares, within t of it. Thin I(D) out: keep an outcome y with probability g(y) = min(1, M(D) / I(D), M(D') / I(D')). The
+result is below M(D), and for D' below M(D'); both are I(D) and I(D') after the same post-processing, so that they are
+as far apart as those, in any measure. The discarded part of I(D) has probability at most t + (the probability under
+I(D) of an event of probability t under I(D')). If I is mu-GDP, the latter is at most Phi(Phi^-1(t) + mu). So
 ``Event.delta`` = t + Phi(Phi^-1(t) + mu) keeps the promise of ``cloister.accounting.composition`` in both directions,
 though a row is replaced, and deltas add over a run of any epsilon. (With (eps, delta) in place of mu this reads
 (1 + e^eps) t + delta.)
@@ -59,14 +58,14 @@ from statistics import NormalDist
 from cloister.accounting.conversions import largest
 
 MIN_USERS = 19
-"""Fewer than this do not mix."""
+"""Smallest number of honest users for which shares are used."""
 
 MAX_SHARES = 512
-"""Per number: where more would be needed there is something wrong with the plan."""
+"""Limit of shares per number: a plan that needs more is refused."""
 
 
 def log2_distance(users: int, bits: int, shares: int) -> float:
-    """Log2 of the bound on the statistical distance, at most 0.
+    """Return log2 of the bound on the statistical distance, at most 0.
 
     Args:
         users: n, all honest.
@@ -79,8 +78,8 @@ def log2_distance(users: int, bits: int, shares: int) -> float:
     log_q = bits * math.log(2)
 
     def log_ratio(k: int) -> float:
-        left = n - k
-        grown = log_q + math.log(left) + math.log(left - 1) - _log_binomial(left, dealt, 1)
+        remaining = n - k
+        grown = log_q + math.log(remaining) + math.log(remaining - 1) - _log_binomial(remaining, dealt, 1)
         return grown - math.log(k + 1) - math.log(k + 2)
 
     half = n // 2
@@ -92,36 +91,37 @@ def log2_distance(users: int, bits: int, shares: int) -> float:
     third = math.log(n - 1) + log_q + one - math.log(2)  # T_1: binom(n - 1, 1) q / 2 * n / binom(n M, M)
     third += log_ratio(1)
     last = (n - 1) * log_q + n * math.lgamma(dealt + 1) - math.lgamma(n * dealt + 1)
-    rest = math.log(n)
-    logs = (log_q + one, log_q + two, math.log(2) + third, rest + (2 - half) * math.log(2) + third, rest + last)
-    most = max(logs)
-    total = most + math.log(sum(math.exp(x - most) for x in logs))
-    return min(0.0, (total / 2 + 1e-3) / math.log(2))  # 1e-3: more than rounding may be
+    log_n = math.log(n)
+    logs = (log_q + one, log_q + two, math.log(2) + third, log_n + (2 - half) * math.log(2) + third, log_n + last)
+    largest_log = max(logs)
+    total = largest_log + math.log(sum(math.exp(x - largest_log) for x in logs))
+    return min(0.0, (total / 2 + 1e-3) / math.log(2))  # 1e-3: above any rounding error
 
 
-def _log_binomial(users: int, dealt: int, some: int) -> float:
-    """log binom(users * dealt, some * dealt)."""
-    total, low = users * dealt, some * dealt
+def _log_binomial(users: int, dealt: int, chosen: int) -> float:
+    """Return log binom(users * dealt, chosen * dealt)."""
+    total, low = users * dealt, chosen * dealt
     return math.fsum(math.log(total - j) for j in range(low)) - math.lgamma(low + 1)
 
 
 def enough_shares(users: int, bits: int, security: float) -> int | None:
-    """The fewest shares per number whose distance is at most 2^-security; None if there are none."""
+    """Return the smallest number of shares whose distance is at most 2^-security, or None."""
     for shares in range(5, MAX_SHARES):
         if log2_distance(users, bits, shares) <= -security:
             return shares
     return None
 
 
-def price(distance: float, mu: float) -> float:
-    """The delta that a statistical distance adds to a mu-GDP mechanism, up to a discreteness that costs less than 0.1%.
+def delta_of_distance(distance: float, mu: float) -> float:
+    """Return the delta that a statistical distance adds to a mu-GDP mechanism, rounded up.
 
-    Rounded up: the law of discrete noise is within e^(1e-3) of the rounded Gaussian, but for tails far below 1e-30.
+    Discreteness costs less than 0.1%: the law of discrete noise is within e^(1e-3) of the rounded Gaussian, but for
+    tails far below 1e-30.
     """
     far = NormalDist().inv_cdf(min(0.5, 1.001 * distance + 1e-30)) + mu
     return distance + 1.001 * 0.5 * math.erfc(-far / math.sqrt(2)) + 1e-30
 
 
-def most_distance(delta: float, mu: float) -> float:
-    """The largest statistical distance that this delta pays for; 0 if it pays for none."""
-    return largest(lambda t: t < 1 and price(t, mu) <= delta) if delta > 1e-25 else 0.0
+def max_distance(delta: float, mu: float) -> float:
+    """Return the largest statistical distance that this delta pays for, or 0."""
+    return largest(lambda t: t < 1 and delta_of_distance(t, mu) <= delta) if delta > 1e-25 else 0.0

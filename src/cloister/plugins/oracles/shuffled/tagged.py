@@ -1,5 +1,4 @@
-"""Hash values that carry the name of their hash, and blanket messages among them: both halves of
-``blanket-histogram``."""
+"""Messages of ``blanket-histogram``, hash values tagged with their hash function, and both halves of its question."""
 
 from __future__ import annotations
 
@@ -19,21 +18,21 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import Gain, ReportFacts
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.randomised_response import below
 
 COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}
 LISTED = 2**14
-"""Levels of up to so many buckets are decoded as a whole when they are first looked at."""
+"""Levels of up to this many buckets are decoded as a whole at the first look-up."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Tagged:
-    """Messages of users: one entry each. Nothing says whose, nor which are blankets.
+    """Messages of users. Nothing links them to users, or tells which are blankets.
 
     Args:
-        question: the stamp of the channel that encoded them.
+        question: stamp of the channel that encoded them.
         levels: (messages,) uint16.
         tags: v, (messages,) uint64.
         values: (messages,) uint16.
@@ -45,16 +44,16 @@ class Tagged:
     values: AnyArray = attrs.field(repr=False)
 
     def columns(self) -> dict[str, AnyArray]:
-        """Arrays with one entry per message."""
+        """Return arrays with one entry per message."""
         question = np.broadcast_to(np.uint64(self.question), len(self.tags))
         return dict(zip(COLUMNS, (question, self.levels, self.tags, self.values), strict=True))
 
     @classmethod
     def load(cls, columns: Mapping[str, AnyArray]) -> Tagged:
-        """Messages from arrays that came from outside, in any order.
+        """Return messages from untrusted arrays, in any order. ``absorb`` checks later whether they are possible.
 
         Raises:
-            Refused: they are not what ``columns`` gives. Whether they are possible is for ``absorb`` to say.
+            Refused: names, types or shapes are not those that ``columns`` gives.
         """
         if sorted(columns) != sorted(COLUMNS):
             raise Refused(f"messages have the columns {', '.join(COLUMNS)}, not {', '.join(sorted(columns))}")
@@ -66,15 +65,14 @@ class Tagged:
                 )
         question = columns["question"]
         if len(question) and (question != question[0]).any():
-            raise Refused("the messages answer several questions: keep those of each question apart")
+            raise Refused("the messages answer several questions: load those of each question separately")
         return cls(int(question[0]) if len(question) else 0, columns["level"], columns["tag"], columns["value"])
 
 
 @final
 @attrs.frozen(eq=False)
 class Gathered:
-    """Merged messages: the messages. What is asked of them depends on no order. Args: pieces, counts (of each
-    level)."""
+    """Summary of messages: the messages themselves, in any order, and their ``counts`` by level."""
 
     pieces: tuple[Tagged, ...]
     counts: Ints
@@ -86,13 +84,13 @@ class Gathered:
 @final
 @attrs.frozen
 class BlanketChannel(ReportFacts):
-    """Every user sends 1 + t messages per level.
+    """Channel in which every user sends 1 + t messages per level.
 
     Args:
-        mechanism, budget: what is declared to the accountant.
+        mechanism, budget: declared to the accountant.
         space: the buckets.
         people: public number of users, all of whom are asked.
-        min_honest_users: how many of them are counted on.
+        min_honest_users: number of users who must send their blankets.
         blankets: t.
         values: b, 2 <= b <= 2^16.
         delta: at the budget's epsilon.
@@ -111,7 +109,7 @@ class BlanketChannel(ReportFacts):
 
     @property
     def messages(self) -> int:
-        """That every user sends."""
+        """Number of messages from every user."""
         return self.space.levels * (1 + self.blankets)
 
     @property
@@ -121,7 +119,7 @@ class BlanketChannel(ReportFacts):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All of a user's messages at once."""
+        """One event: all of a user's messages."""
         return (Event(self.mechanism, self.budget, delta=self.delta),)
 
     @property
@@ -131,17 +129,16 @@ class BlanketChannel(ReportFacts):
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        """A person's gains: all 1 + t messages of a level may agree with a bucket, or none: N grows by 1 + t, N_x by as
-        much or by nothing. She draws their tags herself."""
-        each, b = 1 + self.blankets, self.values
-        return (Gain(each, each / (b - 1), each, each),) * self.space.levels
+        """Gain of each level: N grows by 1 + t, and N_x by as much or by nothing, since users choose their tags."""
+        per_level, b = 1 + self.blankets, self.values
+        return (Gain(per_level, per_level / (b - 1), per_level, per_level),) * self.space.levels
 
     def reported(self, summary: Gathered) -> tuple[int, ...]:
         return tuple((summary.counts // (1 + self.blankets)).tolist())
 
     @cached_property
     def stamp(self) -> int:
-        """64 bits that tell this question from any other."""
+        """Fingerprint of the question, 64 bits."""
         return stamp(self)
 
     def hashes(self, level: int) -> Hashes:
@@ -153,30 +150,29 @@ class BlanketChannel(ReportFacts):
         return {"kind": "blanket", "blankets": self.blankets, "values": self.values, "levels": levels}
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Tagged:
-        """Messages of users (n,): tags and values are drawn for all alike, then each user's first one is made her
-        own."""
-        each, n = 1 + self.blankets, len(users)
-        words = rng.child("messages").words(users, 2 * self.messages).reshape(n, self.space.levels, each, 2)
-        tags, values = words[..., 0].copy(), below(words[..., 1], self.values)
+        """Draw all tags and values of users (n,), then replace the value of each user's first message by her hash."""
+        per_level, n = 1 + self.blankets, len(users)
+        words = rng.child("messages").words(users, 2 * self.messages).reshape(n, self.space.levels, per_level, 2)
+        tags, values = words[..., 0].copy(), multiply_shift(words[..., 1], self.values)
         for level in range(self.space.levels):
             ids = items[:, level]
-            mine = np.flatnonzero(ids >= 0)
-            values[mine, level, 0] = self.hashes(level).of(tags[mine, level, 0], ids[mine])
+            inside = np.flatnonzero(ids >= 0)
+            values[inside, level, 0] = self.hashes(level).of(tags[inside, level, 0], ids[inside])
         levels = np.broadcast_to(np.arange(self.space.levels, dtype=np.uint16)[:, None], tags.shape[1:])
-        every = np.broadcast_to(levels, tags.shape).reshape(-1)
-        return Tagged(self.stamp, every, tags.reshape(-1), values.reshape(-1).astype(np.uint16))
+        levels = np.broadcast_to(levels, tags.shape).reshape(-1)
+        return Tagged(self.stamp, levels, tags.reshape(-1), values.reshape(-1).astype(np.uint16))
 
     def absorb(self, report: Tagged) -> Gathered:
-        """Themselves, checked: of all users, or some, in any order.
+        """Check messages, of any part of the users, in any order.
 
         Raises:
-            Refused: no users have sent these.
+            Refused: no encoder sends these.
         """
         levels, tags, values = report.levels, report.tags, report.values
         if (str(levels.dtype), str(tags.dtype), str(values.dtype)) != ("uint16", "uint64", "uint16") or tags.ndim != 1:
-            raise Refused(f"messages of '{self.mechanism}' are lines of uint16, uint64 and uint16")
+            raise Refused(f"messages of '{self.mechanism}' are not arrays of uint16, uint64 and uint16")
         if not levels.shape == tags.shape == values.shape:
-            raise Refused(f"the parts of messages of '{self.mechanism}' differ in length")
+            raise Refused(f"the columns of messages of '{self.mechanism}' differ in length")
         if len(tags) and report.question != self.stamp:
             raise Refused("these messages answer another question: another plan, seed, space or budget")
         if len(tags) and int(values.max()) >= self.values:
@@ -187,8 +183,7 @@ class BlanketChannel(ReportFacts):
         return Gathered((report,), counts)
 
     def whole(self, report: Tagged) -> Bools:
-        """Which users (n,) sent the right number of messages for every level, with possible values, to this
-        question."""
+        """Return True (n,) for users who sent the right number of messages per level, with possible values."""
         users = len(report.tags) // self.messages
         if report.question != self.stamp:
             return np.zeros(users, bool)
@@ -197,21 +192,20 @@ class BlanketChannel(ReportFacts):
         return np.asarray((right & (report.values.reshape(users, self.messages) < self.values)).all(axis=1))
 
     def pooled(self, items: Ints, users: Ids, rng: NoiseRng) -> Gathered:
-        """What ``absorb`` makes of the shuffled messages of all these users: the order that is lost says nothing to
-        it."""
+        """Return what ``absorb`` returns for the shuffled messages of these users: their order does not matter."""
         return self.absorb(self.encode(items, users, rng))
 
     def decode(self, summary: Gathered, rng: NoiseRng) -> LookupTable:
-        """Counts from how many messages a bucket's hash agrees with. Draws nothing.
+        """Return a table of counts, from the numbers of messages that agree with a bucket. Draws nothing.
 
         Raises:
-            Refused: messages of whole users are missing.
+            Refused: some users' messages are incomplete.
         """
-        each, b, sent = 1 + self.blankets, self.values, int(summary.counts[0])
-        if (summary.counts != sent).any() or sent % each:
+        per_level, b, sent = 1 + self.blankets, self.values, int(summary.counts[0])
+        if (summary.counts != sent).any() or sent % per_level:
             raise Refused(
-                f"every user sends {each} messages for each of {self.space.levels} levels: some are missing, or some "
-                f"too many"
+                f"every user sends {per_level} messages for each of {self.space.levels} levels: some are missing, or "
+                f"some too many"
             )
         listed = cache(lambda level: self._agreeing(summary, level, None))
 
@@ -223,11 +217,11 @@ class BlanketChannel(ReportFacts):
         return LookupTable(look, [self.deviation] * self.space.levels)
 
     def _agreeing(self, summary: Gathered, level: int, ids: Ints | None) -> Ints:
-        """How many messages agree with each of these buckets (m,), or of all the level has: costs n per bucket."""
+        """Count the messages that agree with each of these buckets (m,), or all of the level: costs n per bucket."""
         size, hashes = self.space.sizes[level], self.hashes(level)
         total = np.zeros(size if ids is None else len(ids), np.int64)
         for piece in summary.pieces:
-            mine = piece.levels == level
-            tags, values = piece.tags[mine], piece.values[mine].astype(np.int64)
+            on_level = piece.levels == level
+            tags, values = piece.tags[on_level], piece.values[on_level].astype(np.int64)
             total += hashes.everywhere(tags, values, size) if ids is None else hashes.at(tags, values, ids)
         return total

@@ -4,6 +4,7 @@ ids; which randomiser is taken where; which reports are refused, or sent as none
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -13,6 +14,7 @@ from scipy.stats import binom
 
 from cloister.core.registry.registry import built_in
 from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Refused, Space
+from cloister.plugins.oracles.local.coins import WORDS, words_per_integer
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -24,7 +26,8 @@ from cloister.plugins.oracles.local.counts.local_hashing import (
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
 from cloister.plugins.oracles.local.hashing import Hashed, Hashes
-from cloister.plugins.oracles.local.randomised_response import packed, unpacked
+from cloister.plugins.oracles.local.packed_sets import packed, unpacked
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Reports
 
 LOCAL = [spec for spec in built_in().specs("FrequencyOracle") if spec.trust == "Local"]
@@ -34,6 +37,13 @@ CLASSES = [cls for cls in map(built_in().load, LOCAL) if cls is not AskedLocalHa
 ORACLES = [cls(share=share) for cls in CLASSES for share in ("users", "budget")]
 each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: f"{type(o).__name__}-{o.share}")
 each_class = pytest.mark.parametrize("cls", CLASSES)
+
+
+def exact_table(response: Response) -> list[list[Fraction]]:
+    """The probabilities of all symbols for each input and, last, for no bucket."""
+    k, t = response.symbols, Fraction(response.keep, WORDS)
+    uniform = [Fraction(count, WORDS) for count in words_per_integer(k)]
+    return [*([(1 - t) * u + (t if y == x else 0) for y, u in enumerate(uniform)] for x in range(k)), uniform]
 
 
 def opened(oracle: Any, sizes: tuple[int, ...], epsilon: float = 1.0, n: int = 1000, seed: int = 7) -> Any:
@@ -65,7 +75,7 @@ def test_chances_and_variances_are_the_published_ones_and_another_library_s(epsi
     }
     each = {cls: opened(cls(), (32,), epsilon).asked for cls in published}
     for cls, (p, q) in published.items():
-        assert (each[cls].chances(0).own, each[cls].chances(0).other) == pytest.approx((p, q), rel=1e-9)
+        assert (each[cls].chances(0).p, each[cls].chances(0).q) == pytest.approx((p, q), rel=1e-9)
     assert each[SubsetSelection].variance < each[OptimisedUnary].variance <= each[OptimisedLocalHashing].variance
     theirs = pytest.importorskip("multi_freq_ldpy.pure_frequency_oracles.Variance_PURE").VAR_Pure
     for cls, chances in published.items():
@@ -137,15 +147,15 @@ def test_a_unary_report_supports_no_more_buckets_than_honest_ones_do(epsilon, si
     chance below e^-32."""
     channel = opened(OptimisedUnary(), (size,), epsilon)
     (level,) = channel.asked.levels
-    assert binom.sf(level.most, size, level.chances.other) < np.exp(-32)
-    assert binom.sf(level.most - 1, size - 1, level.chances.other) < np.exp(-32)
+    assert binom.sf(level.max_bits, size, level.chances.q) < np.exp(-32)
+    assert binom.sf(level.max_bits - 1, size - 1, level.chances.q) < np.exp(-32)
     if size >= 256:
-        assert level.most < 0.65 * size
+        assert level.max_bits < 0.65 * size
     bits = np.zeros((10, size), bool)
-    bits[:, : level.most] = True
+    bits[:, : level.max_bits] = True
     channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
-    if level.most < size:
-        bits[3, level.most] = True
+    if level.max_bits < size:
+        bits[3, level.max_bits] = True
         with pytest.raises(Refused, match="no encoder sends"):
             channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
 
@@ -154,10 +164,10 @@ def test_a_unary_report_of_too_many_buckets_is_sent_as_none():
     channel = opened(OptimisedUnary(), (256,))
     (level,) = channel.asked.levels
     words = np.full((3, 256), 2**63, np.uint64)
-    for user, number in enumerate((level.most - 1, level.most, level.most + 1)):
+    for user, number in enumerate((level.max_bits - 1, level.max_bits, level.max_bits + 1)):
         words[user, :number] = 0
     sets = unpacked(level.randomise(np.full(3, -1), numbered(3), words), 256)
-    assert sets.sum(axis=1).tolist() == [level.most - 1, level.most, 0]
+    assert sets.sum(axis=1).tolist() == [level.max_bits - 1, level.max_bits, 0]
 
 
 def test_padding_beyond_a_level_s_answer_is_refused():

@@ -20,14 +20,15 @@ import numpy as np
 import pytest
 
 from cloister.plugin import Budget, InvalidInput, PublicRng
+from cloister.plugins.oracles.local.coins import WORDS, multiply_shift, odds, words_per_integer
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse, Signed
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hashing import Hashed
-from cloister.plugins.oracles.local.randomised_response import WORDS, Response, below, hits, odds
-from tests.plugins.oracles.local.counts.test_counts import each_class, each_oracle, numbered, opened
+from cloister.plugins.oracles.local.randomised_response import Response
+from tests.plugins.oracles.local.counts.test_counts import each_class, each_oracle, exact_table, numbered, opened
 
 EPSILONS = (0.1, 1.0, 3.7)
 PUBLIC = Direct, Hashed, Signed
@@ -48,7 +49,7 @@ def edges(*steps: int) -> list[tuple[int, int]]:
 
 def even(m: int) -> list[tuple[int, int]]:
     """The cells of a uniform integer below m."""
-    return edges(*itertools.accumulate(hits(m)))
+    return edges(*itertools.accumulate(words_per_integer(m)))
 
 
 def cells(level: Any) -> Iterator[list[list[tuple[int, int]]]]:
@@ -128,9 +129,9 @@ def test_reports_support_buckets_with_exactly_the_declared_chances(cls):
             for answer, chance in law(level, bucket, user, table).items():
                 sent, who = np.array([answer], level.dtype), np.array([user], np.uint64)
                 found += float(chance) * level.supports(level.tally(who, sent), 1)[:3] / len(tables)
-        declared = np.full(3, level.chances.other)
+        declared = np.full(3, level.chances.q)
         if bucket >= 0:
-            declared[bucket] = level.chances.own
+            declared[bucket] = level.chances.p
         sure = [bucket] if public and bucket >= 0 else [0, 1, 2]
         assert found[sure] == pytest.approx(declared[sure], abs=1e-12)
 
@@ -149,7 +150,7 @@ def test_the_number_of_words_drawn_does_not_depend_on_rows(oracle):
 @pytest.mark.parametrize(("epsilon", "symbols"), [(0.1, 2), (0.1, 30), (1.0, 3), (1.0, 4), (3.7, 7), (3.7, 30)])
 def test_randomised_response_tells_its_own_exact_table(epsilon, symbols):
     response = Response.within(odds(Budget("pure", epsilon)), symbols)
-    table, beyond = response.table(), Response(symbols, response.keep + 2 * symbols).table()
+    table, beyond = exact_table(response), exact_table(Response(symbols, response.keep + 2 * symbols))
     assert all(sum(row) == 1 for row in table)
     worst_of, worse = (max(max(column) / min(column) for column in zip(*some, strict=True)) for some in (table, beyond))
     assert worst_of <= e_to(epsilon) < worse  # nothing was given away either
@@ -170,11 +171,11 @@ def test_odds_are_just_below_e_to_the_epsilon(epsilon, parts):
 
 @pytest.mark.parametrize("m", [1, 2, 3, 1000])
 def test_uniform_integers_come_from_the_words_that_are_counted(m):
-    assert sum(hits(m)) == WORDS
-    assert max(hits(m)) - min(hits(m)) <= 1
+    assert sum(words_per_integer(m)) == WORDS
+    assert max(words_per_integer(m)) - min(words_per_integer(m)) <= 1
     for first in (0, 1):  # the last word of each integer, and the first of the next
-        ends = np.array([0, *itertools.accumulate(hits(m))][first : m + first], object) - first
-        assert below(ends.astype(np.uint64), m).tolist() == list(range(m))
+        ends = np.array([0, *itertools.accumulate(words_per_integer(m))][first : m + first], object) - first
+        assert multiply_shift(ends.astype(np.uint64), m).tolist() == list(range(m))
 
 
 @pytest.mark.parametrize("cls", [ExplicitHistogram, HadamardResponse, OptimisedLocalHashing])

@@ -51,7 +51,7 @@ def test_no_two_rows_move_a_report_by_more_than_twice_the_bound(monkeypatch: pyt
     """Joint over all blocks; attained by opposite rows of one region. Two regions: sqrt(2). By reports without their
     noise."""
     monkeypatch.setattr(
-        NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.zeros((len(users), each), np.int64)
+        NoiseRng, "discrete_gaussian_per_user", lambda self, users, sigma, each: np.zeros((len(users), each), np.int64)
     )
     channel, turn = opened(), np.linspace(0, 2 * np.pi, 9)
     vectors = np.rint(5000 * np.column_stack([np.cos(turn), np.sin(turn)])).astype(np.int64)
@@ -129,7 +129,9 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
     usual = np.random.default_rng(615).normal(0, s, (2000, 40)).astype(np.int64)
     assert np.array_equal(channel.sent(40).within(usual), usual)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.full((3, each), 9 * s))
+        patch.setattr(
+            NoiseRng, "discrete_gaussian_per_user", lambda self, users, sigma, each: np.full((3, each), 9 * s)
+        )
         channel.absorb(channel.encode(zeros(3, 1, 4), np.arange(3, dtype=np.uint64), NoiseRng.for_tests(616)))
 
 

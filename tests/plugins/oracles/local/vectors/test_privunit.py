@@ -13,7 +13,7 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import beta
 
-from cloister.core.reproducible_math import astray, normals, words_for
+from cloister.core.reproducible_math import cap_error, normals, words_for
 from cloister.plugin import (
     AnyArray,
     Bound,
@@ -26,9 +26,9 @@ from cloister.plugin import (
     QuestionContext,
     Space,
 )
-from cloister.plugins.oracles.local.randomised_response import WORDS, odds
-from cloister.plugins.oracles.local.vectors.channel import drawing
-from cloister.plugins.oracles.local.vectors.privunit import PrivUnit, _share
+from cloister.plugins.oracles.local.coins import WORDS, odds
+from cloister.plugins.oracles.local.vectors.channel import word_source
+from cloister.plugins.oracles.local.vectors.privunit import PrivUnit, _cap_share
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, received
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from tests.alarms import Alarm
@@ -157,7 +157,7 @@ def test_the_coin_is_on_the_safe_side_and_close(epsilon: float, dimension: int) 
         assert ratio <= bound
         assert ratio >= bound * (1 - (5e-4 if epsilon <= 4 else 0.05))
     assert unit.coin < WORDS
-    assert astray(dimension + 1) >= Fraction(words_for(dimension + 1), 2**30)
+    assert cap_error(dimension + 1) >= Fraction(words_for(dimension + 1), 2**30)
 
 
 @pytest.mark.alarm(1e-8)
@@ -166,7 +166,7 @@ def test_how_often_she_draws_says_nothing_about_what_she_sends(alarm: Alarm) -> 
     n, unit = 100_000, made(1.0, 1)
     for number, u in enumerate(([1.0, 0.0], [-1.0, 0.0])):
         asked: list[Ids] = []
-        secret = drawing(NoiseRng.for_tests(647 + number), unit.each)
+        secret = word_source(NoiseRng.for_tests(647 + number), unit.secret_words)
 
         def words(users: Ids, go: int, asked: list[Ids] = asked, secret: DrawWords = secret) -> Ids:
             asked.append(users)
@@ -199,7 +199,8 @@ def test_the_audit_finds_epsilon_and_no_more(alarm: Alarm) -> None:
     n, unit = 200_000, made(1.0, 3)
     u = np.array([1.0, 0.0, 0.0, 0.0])
     one, other = (
-        received(said(unit, sign * u, drawing(NoiseRng.for_tests(644 + sign), unit.each), n)) * STEP for sign in (1, -1)
+        received(said(unit, sign * u, word_source(NoiseRng.for_tests(644 + sign), unit.secret_words), n)) * STEP
+        for sign in (1, -1)
     )
     events = {
         "cap": lambda v: v[:, 0] >= unit.gamma,
@@ -220,4 +221,4 @@ def test_the_audit_finds_epsilon_and_no_more(alarm: Alarm) -> None:
 @pytest.mark.parametrize("gamma", [0.0, 0.1, 1.0, 1.4])
 def test_the_share_of_a_cap_is_that_of_the_incomplete_beta_function(gamma: float, size: int) -> None:
     """On a circle, where the integrand is 1 up to its end, as well as where it vanishes there."""
-    assert _share(gamma, size) == pytest.approx(betainc((size - 1) / 2, 0.5, 1 - gamma**2 / size) / 2, rel=1e-11)
+    assert _cap_share(gamma, size) == pytest.approx(betainc((size - 1) / 2, 0.5, 1 - gamma**2 / size) / 2, rel=1e-11)

@@ -15,10 +15,10 @@ from scipy.stats import beta
 
 from cloister.core.reproducible_math import normals
 from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
+from cloister.plugins.oracles.local.coins import WORDS, odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
-from cloister.plugins.oracles.local.randomised_response import WORDS, odds
-from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
-from cloister.plugins.oracles.local.vectors.codebook import Codebook, largest
+from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, word_source
+from cloister.plugins.oracles.local.vectors.codebook import Codebook, mean_of_largest
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
@@ -82,7 +82,7 @@ def test_one_byte_has_the_known_constants_and_duchi_the_corrected_length(
 def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, dimension: int, direction: str) -> None:
     n, unit, u = 60_000, made(name, 2.0, dimension), DIRECTIONS[direction](dimension + 1)
     users = np.arange(n, dtype=np.uint64)
-    words = drawing(NoiseRng.for_tests(73), unit.each)
+    words = word_source(NoiseRng.for_tests(73), unit.secret_words)
     answers = unit.randomise(np.repeat(u[:, None], n, axis=1), users, words, SEED)
     assert answers.shape == (n, unit.width)
     assert answers.dtype == unit.dtype
@@ -101,7 +101,7 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
 
 
 def test_normals_are_their_words_to_twelve_digits() -> None:
-    """What ``astray`` takes for granted: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at
+    """``cap_error`` assumes it: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at
     every edge."""
     mpmath = pytest.importorskip("mpmath")
     halves = [0, 1, 2, 2**11, 2**12 - 1, 2**12, 2**20, 2**31 - 1, 2**31, 2**32 - 4096, 2**32 - 2, 2**32 - 1]
@@ -120,7 +120,7 @@ def test_normals_are_their_words_to_twelve_digits() -> None:
 
 def test_the_means_that_every_codebook_shares_cannot_be_overwritten() -> None:
     with pytest.raises(ValueError, match="read-only"):
-        largest(128)[0] = 0.0
+        mean_of_largest(128)[0] = 0.0
 
 
 def test_codewords_beyond_a_codebook_of_16_bits_are_impossible() -> None:
@@ -140,7 +140,7 @@ ONE_BYTE, PURE = HadamardVector(randomiser="one-byte"), Budget("pure", 1.0)
         (ONE_BYTE, 4, 10, Budget("gaussian", 1.0), "Gaussian"),
         (ONE_BYTE, 4, 4096, PURE, "at most 4095"),
         (HadamardVector(randomiser="privunit"), 4, 2**17 + 1, PURE, "at most 131072"),
-        (LdpAverage(), 3, 2, PURE, "has no delta"),
+        (LdpAverage(), 3, 2, PURE, "spends delta"),
         (LdpAverage(), 2**20, 2, attrs.evolve(PURE, delta=1e-6), "hadamard-vector"),
         (LdpAverage(), 3, 2, Budget("pure", 1e-13, delta=1e-6), "out of range"),
     ],
@@ -180,7 +180,7 @@ def test_one_byte_draws_every_codeword_from_one_interval_of_words_of_two_lengths
     parts = intervals(unit)
     assert sum(length for _, length in parts) == WORDS
     assert all(a + n == b for (a, n), (b, _) in pairwise(parts))
-    first, last = (unit.drawn(np.array([a + end * (n - 1) for a, n in parts], np.uint64)) for end in (0, 1))
+    first, last = (unit.place_and_sign(np.array([a + end * (n - 1) for a, n in parts], np.uint64)) for end in (0, 1))
     assert np.array_equal(first, last)
     outcomes = list(zip(*(part.tolist() for part in first), strict=True))
     assert len(set(outcomes)) == 2 * unit.size
@@ -225,7 +225,7 @@ def test_duchi_sends_a_vector_or_its_opposite_and_the_row_only_says_which(dimens
     """Exactly: whatever the row is, the same two answers, one for ``coin`` of the 2^64 words and one for the others.
     Ties and all."""
     unit, n = Duchi.within(odds(Budget("pure", 1.0)), dimension), 200
-    words = NoiseRng.for_tests(85).words(np.arange(n, dtype=np.uint64), unit.each)
+    words = NoiseRng.for_tests(85).words(np.arange(n, dtype=np.uint64), unit.secret_words)
     words[:20, 1:] &= np.uint64(2**64 - 2**32)  # angle 0: variates that are zero, so that <v, u> is a tie for some rows
     g = np.random.default_rng(86).standard_normal((dimension + 1, 3))
     rows = [*(g / np.linalg.norm(g, axis=0)).T, *np.eye(dimension + 1), *-np.eye(dimension + 1)]

@@ -1,1 +1,1 @@
-"""Counts under local trust."""
+"""Count oracles under local trust."""

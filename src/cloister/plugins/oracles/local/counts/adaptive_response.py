@@ -1,12 +1,11 @@
-"""Randomised response, on the bucket itself where there are few buckets for this epsilon, else on a public hash of it.
+"""Randomised response on the bucket itself if there are few buckets for this epsilon, else on a public hash of it.
 
 Guarantee (Local; replace one row, or have none; pure, no delta): either way ``Response`` on k symbols that are a
-function of her bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform one on a hash.
-Over several levels see ``reports``.
+function of her bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform hash value. For
+several levels see ``reports``.
 
-Variance with n users and K buckets: n (e^eps + K - 2) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on
-a hash: on the bucket iff K < 3 e^eps + 2. That is where reports are shuffled, and a person may spend an epsilon of 5 to
-10.
+Variance with n users and K buckets: n (e^eps + K - 1) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on
+a hash. The bucket is used iff K < 3 e^eps + 2, typically where reports are shuffled and epsilon is 5 to 10.
 
 Source: Wang, Blocki, Li, Jha 2017, sections 4.4 and 5 (direct encoding against local hashing).
 """
@@ -17,7 +16,7 @@ from fractions import Fraction
 
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.plugins.oracles.local.counts.channel import Direct, LocalCounts, Tallied
+from cloister.plugins.oracles.local.counts.channel import Direct, LocalCounts, TalliedRandomiser
 from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import Response
 
@@ -26,13 +25,12 @@ MAX_BUCKETS = 2**16
 
 @component
 class AdaptiveResponse(LocalCounts):
-    """Counts from randomised response on every user's bucket, or on a public hash of it: whichever has the less
-    noise."""
+    """Counts from randomised response on every user's bucket or on a public hash of it, whichever has less noise."""
 
-    mechanism, most = "adaptive-response", MAX_BUCKETS
-    instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
+    mechanism, max_buckets = "adaptive-response", MAX_BUCKETS
+    instead = "'hadamard-response', or 'explicit-histogram' if few buckets are looked up"
 
-    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Tallied:
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> TalliedRandomiser:
         if size < 3 * odds + 2:
             return Direct(size, Response.within(odds, size + 1))
         return Hashed.optimised(size, odds, seed)

@@ -1,15 +1,13 @@
-"""Local counts, by any mechanism: the estimator, both halves of a question, and the base of their oracles.
+"""Counts under local trust, by any mechanism: the estimator, both halves of a question, and the oracles' base class.
 
-There is one estimator: how many reports support a bucket.
-
-A report *supports* a bucket, or not. It supports the bucket that its user is in with probability p, and any other
-bucket, and every bucket if she is in none, with probability q (over her own coins and the public ones). Of N reports, S
-support bucket v:
+The estimator counts the reports that *support* a bucket. A report supports its user's bucket with probability p, and
+any other bucket, or every bucket if she is in none, with probability q (over her own coins and the public ones). If S
+of N reports support bucket v:
 
     estimate  (S - N q) / (p - q),            unbiased: n_v p + (N - n_v) q reports are expected
     variance  N q (1 - q) / (p - q)^2  +  n_v (1 - p - q) / (p - q),
 
-the first term being the noise of an empty bucket. Where levels share the users, both are scaled, see ``reports``.
+where the first term is the noise of an empty bucket. If levels share the users, both are scaled, see ``reports``.
 
 Source: Wang, Blocki, Li, Jha 2017 (Locally differentially private protocols for frequency estimation), section 3.
 """
@@ -34,68 +32,70 @@ from cloister.core.reports import Gain, ReportLaw
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
-from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying, Uncounted
-from cloister.plugins.oracles.local.randomised_response import Response, odds
+from cloister.plugins.oracles.local.coins import odds
+from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying, WithoutReportLaws
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Kept, Share, Sharing, Tallies, share_option
 
 ROUNDED = 2.0**-30
-"""Twice as much, relatively, as p and q of any oracle are off: public hashes of two buckets are equal by up to 2^-32
-oftener than if they were random, multiply-shift is uneven by at most 2^-32, ties and float64 are less."""
+"""Twice the relative error of any oracle's p and q: public hashes collide by up to 2^-32 more often than random ones,
+multiply-shift is uneven by at most 2^-32, ties and float64 contribute less."""
 
 CUT = 2.0**-46
-"""Above the probability of a set that is too large to be sent (``optimised_unary``), e^-32."""
+"""Bound on the probability e^-32 of a set that is too large to be sent (``optimised_unary``)."""
 
 
 @final
 @attrs.frozen
 class ResponseProbabilities:
-    """Chances of a report to support a bucket. Args: own (p: its user's bucket), other (q: any other)."""
+    """Probabilities that a report supports its user's bucket (p) and any other bucket (q)."""
 
-    own: float
-    other: float
+    p: float
+    q: float
 
     @property
     def noise(self) -> float:
         """Variance that one report adds to the count of an empty bucket."""
-        return self.other * (1 - self.other) / (self.own - self.other) ** 2
+        return self.q * (1 - self.q) / (self.p - self.q) ** 2
 
     @property
     def gain(self) -> tuple[float, float]:
-        """The most that one report adds to a count, by supporting its bucket, and takes off, by not doing so.
+        """Amounts that a report adds to a count if it supports the bucket, and subtracts if it does not.
 
-        With it N grows by one, and S by one or by nothing: (1 - q) / (p - q), or -q / (p - q). It is exact, whatever
-        other reports say.
+        N grows by one, and S by one or not: (1 - q) / (p - q), or -q / (p - q), exactly, whatever other reports are.
         """
-        return (1 - self.other) / (self.own - self.other), self.other / (self.own - self.other)
+        return (1 - self.q) / (self.p - self.q), self.q / (self.p - self.q)
 
     def law(self, supports: Ints, reports: int, size: int) -> ReportLaw:
-        """Whatever bucket a user is in, or none, she supports each with a probability from q to p: fewer supports than
-        noise alone would make, or more than if all people were there, are liars'. It is true of what is drawn but for
-        ``ROUNDED`` and ``CUT``.
+        """Return the law that a report supports each bucket with a probability from q to p, whatever its row is.
+
+        Fewer supports than noise alone makes, or more than if everyone were in the bucket, come from malicious users.
+        The law holds up to ``ROUNDED`` and ``CUT``.
 
         Args:
-            supports: see ``Tallied.supports``.
-            size: buckets.
+            supports: see ``TalliedRandomiser.supports``.
+            reports: N.
+            size: number of buckets.
         """
-        least, most = max(0.0, self.other * (1 - ROUNDED) - CUT), min(1.0, self.own * (1 + ROUNDED))
-        return ReportLaw.alike(lambda at: f"bucket {at}" if at < size else "no bucket", supports, reports, least, most)
+        low, high = max(0.0, self.q * (1 - ROUNDED) - CUT), min(1.0, self.p * (1 + ROUNDED))
+        return ReportLaw.alike(lambda at: f"bucket {at}" if at < size else "no bucket", supports, reports, low, high)
 
     def estimate(self, supports: Ints, reports: int) -> Floats:
-        """Counts (m,) from how many of so many reports support each bucket (m,)."""
-        return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)
+        """Return counts (m,) from the numbers of reports that support each bucket (m,)."""
+        return np.asarray((supports - reports * self.q) / (self.p - self.q), np.float64)
 
 
 class CountRandomiser(Randomiser, Protocol):
-    """One level's mechanism: a user's half, and what reports say about buckets."""
+    """Randomiser of one level's buckets."""
 
     @property
-    def each(self) -> int:
-        """Secret words that one answer takes, whatever the row is."""
+    def secret_words(self) -> int:
+        """Secret words per answer, whatever the row is."""
         ...
 
     @property
     def size(self) -> int:
-        """Buckets of this level."""
+        """Number of buckets of this level."""
         ...
 
     @property
@@ -103,30 +103,30 @@ class CountRandomiser(Randomiser, Protocol):
 
     @property
     def at_once(self) -> int:
-        """Buckets of a liar's choice that one possible answer supports, whatever her number is."""
+        """Buckets of a malicious user's choice that one answer can support, whatever her number is."""
         ...
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
-        """Bucket ids (n,), -1 for none, to answers (n, width)."""
+        """Return answers (n, width) for bucket ids (n,), -1 for none."""
         ...
 
     def bundled(self) -> dict[str, Any]:
-        """For devices that run no Python, with the name of its "randomiser"."""
+        """Return parameters for non-Python clients, with the name of the "randomiser"."""
         ...
 
 
-class OneResponse(Uncounted, ABC):
-    """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
+class OneResponse(WithoutReportLaws, ABC):
+    """Count mechanism that answers by ``Response`` on one symbol, a function of bucket and public coins: eps-DP.
 
     Args:
-        size: buckets of this level.
+        size: number of buckets of this level.
         response: on the symbols.
     """
 
     size: int
     response: Response
 
-    each, width, at_once = 2, 1, 1
+    secret_words, width, at_once = 2, 1, 1
 
     @property
     def dtype(self) -> str:
@@ -134,7 +134,7 @@ class OneResponse(Uncounted, ABC):
 
     @abstractmethod
     def symbols(self, ids: Ints, users: Ids) -> Ints:
-        """The symbols (n,) of users in these buckets (n,), -1 for none (which stays -1, or has a symbol)."""
+        """Return the symbols (n,) of users in these buckets (n,), -1 for none (which stays -1, or has a symbol)."""
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         return self.response.randomise(self.symbols(ids, users), words).astype(self.dtype)[:, None]
@@ -143,29 +143,28 @@ class OneResponse(Uncounted, ABC):
         return bool((answers < self.response.symbols).all())
 
 
-class Tallied(CountRandomiser, Protocol):
-    """A mechanism whose answers add up to a vector."""
+class TalliedRandomiser(CountRandomiser, Protocol):
+    """Randomiser whose answers add up to a vector."""
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
-        """Exact integers, which add up over reports."""
+        """Return exact integers, which add up over reports."""
         ...
 
     def supports(self, total: Ints, reports: int) -> Ints:
-        """How many of so many reports support each bucket (size,); after these, where 'in no bucket' is a symbol like
-        any other, that."""
+        """Count the reports that support each bucket (size,), and then 'in no bucket' where that is a symbol."""
         ...
 
 
-class Asked(CountRandomiser, Protocol):
-    """A mechanism whose answers are looked through whenever a bucket is asked for."""
+class KeptRandomiser(CountRandomiser, Protocol):
+    """Randomiser whose answers are scanned whenever a bucket is looked up."""
 
     def support(self, users: Ids, answers: AnyArray, ids: Ints) -> Ints:
-        """How many of these reports support each of the buckets (m,)."""
+        """Count the reports that support each of the buckets (m,)."""
         ...
 
 
 DRAWN = 2**19
-"""Most secret words that are held at once (4 MB)."""
+"""Limit of secret words in memory at once (4 MB)."""
 
 R = TypeVar("R", bound=CountRandomiser)
 
@@ -173,7 +172,7 @@ R = TypeVar("R", bound=CountRandomiser)
 @final
 @attrs.frozen
 class Answers(LocalQuestion[Ints], Generic[R]):
-    """The users' half of a count question. Args: see ``LocalQuestion``; levels (a mechanism for each)."""
+    """Users' half of a count question: a ``LocalQuestion`` with a randomiser for each of its ``levels``."""
 
     mechanism: str
     budget: Budget
@@ -187,17 +186,17 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
     @property
     def response_values(self) -> int | None:
-        """k of the levels with the fewest values, if each user answers one level by k-ary response."""
+        """Smallest k of the levels, if each user answers one level by k-ary response, else None."""
         levels: tuple[CountRandomiser, ...] = self.levels
         symbols = [level.response.symbols for level in levels if isinstance(level, OneResponse)]
         return min(symbols) if self.sharing.parts == 1 and len(symbols) == len(self.levels) else None
 
-    def together(self, level: int) -> int:
-        return max(1, DRAWN // self.levels[level].each)
+    def batch_size(self, level: int) -> int:
+        return max(1, DRAWN // self.levels[level].secret_words)
 
-    def answer(self, items: Ints, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
+    def answer(self, items: Ints, positions: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         randomiser = self.levels[level]
-        return randomiser.randomise(items[some, level], users, secret.words(users, randomiser.each))
+        return randomiser.randomise(items[positions, level], users, secret.words(users, randomiser.secret_words))
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         return self.levels[level].bundled()
@@ -210,10 +209,11 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        """By ``ResponseProbabilities.gain``: a report that supports a bucket, or not, is all that an estimate sees
-        of it."""
-        found = [(*level.chances.gain, level.at_once) for level in self.levels]
-        return tuple(Gain(most, least, most, at_once, factor=self.sharing.factor) for most, least, at_once in found)
+        """Gain of each level: an estimate depends on a report only through the buckets it supports."""
+        gains = [(*level.chances.gain, level.at_once) for level in self.levels]
+        return tuple(
+            Gain(added, removed, added, at_once, factor=self.sharing.factor) for added, removed, at_once in gains
+        )
 
     def error(self, level: int) -> float:
         return float(np.sqrt(self.rows * self.sharing.factor * self.chances(level).noise))
@@ -224,7 +224,12 @@ class Answers(LocalQuestion[Ints], Generic[R]):
         return float(np.mean([self.error(level) ** 2 for level in range(len(self.levels))]))
 
     def counts(self, reports: tuple[int, ...], support: Callable[[Ints, int], Ints]) -> LookupTable:
-        """Counts from supports: of so many reports of each level, how many support each of its ids (m,)."""
+        """Return a table of counts.
+
+        Args:
+            reports: number of reports of each level.
+            support: function from ids (m,) and their level to the numbers of reports that support them.
+        """
         factor, chances = self.sharing.factor, [level.chances for level in self.levels]
         return self.table(
             reports, lambda ids, level: factor * chances[level].estimate(support(ids, level), reports[level])
@@ -233,31 +238,31 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
 @final
 @attrs.frozen
-class TalliedChannel(Tallying[Answers[Tallied]]):
-    """Reports are added up as they come in; a summary has a number per bucket."""
+class TalliedChannel(Tallying[Answers[TalliedRandomiser]]):
+    """Channel that adds up reports as they arrive, in a summary of one number per bucket."""
 
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         return self.asked.levels[level].tally(users, answers)
 
     def supports(self, summary: Tallies) -> list[Ints]:
-        """How many reports of each level support each of its buckets, and more (see ``Tallied``)."""
-        each = zip(self.asked.levels, summary.totals, summary.reports, strict=True)
-        return [level.supports(total, reports) for level, total, reports in each]
+        """Return ``TalliedRandomiser.supports`` of every level."""
+        levels = zip(self.asked.levels, summary.totals, summary.reports, strict=True)
+        return [level.supports(total, reports) for level, total, reports in levels]
 
     def laws(self, summary: Tallies) -> tuple[ReportLaw, ...]:
-        each = enumerate(zip(self.asked.levels, self.supports(summary), summary.reports, strict=True), 1)
-        found = (one.chances.law(supports, n, one.size).at(f"level {i}") for i, (one, supports, n) in each)
-        return (*found, *super().laws(summary))
+        levels = enumerate(zip(self.asked.levels, self.supports(summary), summary.reports, strict=True), 1)
+        laws = (level.chances.law(supports, n, level.size).at(f"level {i}") for i, (level, supports, n) in levels)
+        return (*laws, *super().laws(summary))
 
     def decode(self, summary: Tallies, rng: NoiseRng) -> LookupTable:
-        found = self.supports(summary)
-        return self.asked.counts(summary.reports, lambda ids, level: found[level][ids])
+        supports = self.supports(summary)
+        return self.asked.counts(summary.reports, lambda ids, level: supports[level][ids])
 
 
 @final
 @attrs.frozen
-class KeptChannel(Keeping[Answers[Asked]]):
-    """Reports are kept, and looked through for every bucket that is asked for."""
+class KeptChannel(Keeping[Answers[KeptRandomiser]]):
+    """Channel that keeps reports, and scans them for every bucket that is looked up."""
 
     def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:
         levels, parts = self.asked.levels, self.parts(summary)
@@ -268,10 +273,9 @@ class KeptChannel(Keeping[Answers[Asked]]):
 @final
 @attrs.frozen
 class Direct(OneResponse):
-    """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like
-    any other.
+    """Randomised response on k = K + 1 symbols: the user's bucket, or the last one for 'in no bucket'.
 
-    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k, with k = K + 1 symbols.
+    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k.
     """
 
     size: int
@@ -297,11 +301,15 @@ class Direct(OneResponse):
 
 @component
 class LocalCounts(ABC):
-    """A count oracle whose users answer each level by one randomiser. The guarantee is that of ``level``, which keeps
-    the odds that it is given; how a row that is in a bucket of every level is paid for, see ``reports``.
+    """Base of count oracles whose users answer each level by one randomiser.
 
-    Class attributes: mechanism (registry name), most (buckets per level that it is for), instead (the oracles to use
-    for more), channel (whether reports are added up as they come in, or kept for whatever is asked).
+    The guarantee is that of ``level``, which keeps to the given odds. For several levels see ``reports``.
+
+    Attributes:
+        mechanism: registry name.
+        max_buckets: limit per level.
+        instead: oracles to use above it, as text.
+        channel: adds up reports as they arrive, or keeps them.
     """
 
     share: Share = share_option()
@@ -309,28 +317,33 @@ class LocalCounts(ABC):
     trust = Local
     measure: ClassVar[Measure] = "pure"
     mechanism: ClassVar[str]
-    most: ClassVar[float] = math.inf
+    max_buckets: ClassVar[float] = math.inf
     instead: ClassVar[str] = ""
     channel: ClassVar[type[TalliedChannel] | type[KeptChannel]] = TalliedChannel
 
     @abstractmethod
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Any:
-        """A level's randomiser: of so many buckets, whose answers are at most ``odds`` times as likely for one row as
-        for another.
+        """Return a level's randomiser, whose answers are at most ``odds`` times as likely for one row as for another.
 
         Args:
+            size: number of buckets.
+            odds: at most e^eps.
             seed: public, this level's own.
         """
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> TalliedChannel | KeptChannel:
-        """Raises: InvalidInput for more buckets than it is for, with the oracle to use instead."""
-        if max(space.sizes) > self.most:
+        """Return a channel with a randomiser for each level.
+
+        Raises:
+            InvalidInput: more buckets than ``max_buckets``.
+        """
+        if (size := max(space.sizes)) > self.max_buckets:
             raise InvalidInput(
-                f"'{self.mechanism}' is for at most {self.most} buckets, not {max(space.sizes)}: use {self.instead}"
+                f"'{self.mechanism}' is for at most {self.max_buckets} buckets, not {size}: use {self.instead}"
             )
         sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
-        each = odds(budget, sharing.parts)
-        levels = tuple(self.level(n, each, context.seed.child("hash", i)) for i, n in enumerate(space.sizes))
+        level_odds = odds(budget, sharing.parts)
+        levels = tuple(self.level(n, level_odds, context.seed.child("hash", i)) for i, n in enumerate(space.sizes))
         return self.channel(Answers(self.mechanism, budget, context.rows, sharing, levels))
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:

@@ -1,15 +1,14 @@
-"""Hadamard response: one bit per user, every bucket decoded by one fast Walsh-Hadamard transform, for millions of
-buckets.
+"""Hadamard response: one bit per user, and one fast Walsh-Hadamard transform that decodes millions of buckets.
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a user has a public random row J of the Hadamard
-matrix of size K (the number of buckets, filled up to a power of two); she sends its sign at her bucket, H(J, b) =
-(-1)^|J & b|, flipped with chance 1 / (e^eps + 1): ``Response`` on two symbols, eps-DP. A user in no bucket sends a
-uniform bit. Over several levels see ``reports``.
+matrix of size K (the number of buckets, rounded up to a power of two). She sends its sign at her bucket, H(J, b) =
+(-1)^|J & b|, flipped with probability 1 / (e^eps + 1): ``Response`` on two symbols, eps-DP. A user in no bucket sends a
+uniform bit. For several levels see ``reports``.
 
 Unbiased: E_J[H(J, v) H(J, b)] = [v = b], so (e^eps + 1) / (e^eps - 1) * sum_i y_i H(J_i, v) has mean n_v. Variance with
 n users: n ((e^eps + 1) / (e^eps - 1))^2 - n_v (4.68 n at eps = 1); with T levels sharing users T n (...)^2 - n_v. That
-is n more than local hashing has, whatever eps is: the price of one bit and a fast transform. Decoding costs n + K log
-K, in exact integers.
+is n more than local hashing has, whatever eps is: the price of one bit and a fast transform. Decoding costs
+n + K log K, in exact integers.
 
 Source: Bassily, Nissim, Stemmer, Thakurta 2017 (Hashtogram's inner oracle); Acharya, Sun, Zhang 2019.
 """
@@ -37,8 +36,8 @@ MAX_BUCKETS = 2**24
 class HadamardResponse(LocalCounts):
     """Counts from one randomised entry of the Hadamard matrix per user."""
 
-    mechanism, most = "hadamard-response", MAX_BUCKETS
-    instead = "'explicit-histogram', which is asked bucket by bucket"
+    mechanism, max_buckets = "hadamard-response", MAX_BUCKETS
+    instead = "'explicit-histogram', which is looked up bucket by bucket"
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Signed:
         return Signed(size, seed, Response.within(odds, 2))
@@ -47,11 +46,10 @@ class HadamardResponse(LocalCounts):
 @final
 @attrs.frozen
 class Signed(OneResponse):
-    """A sign of a random row of the Hadamard matrix. A report supports the buckets where her row has the sign that she
-    sent.
+    """Randomised sign of a random row of the Hadamard matrix, which supports the buckets where the row has that sign.
 
     Args:
-        size: buckets of this level.
+        size: number of buckets of this level.
         seed: public, of the users' rows.
         response: on signs: 0 is +, 1 is -.
     """
@@ -70,7 +68,7 @@ class Signed(OneResponse):
         return ResponseProbabilities((1 + self.response.truth) / 2, 1 / 2)
 
     def rows(self, users: Ids) -> Ints:
-        """Each user's public row J (n,)."""
+        """Return each user's public row J (n,)."""
         top = self.seed.of_users(users) >> np.uint64(40)
         return (top & np.uint64(2**self.bits - 1)).astype(np.int64)
 
@@ -78,11 +76,11 @@ class Signed(OneResponse):
         return np.where(ids >= 0, parity((self.rows(users) & ids).astype(np.uint64)).astype(np.int64), -1)
 
     def bundled(self) -> dict[str, Any]:
-        own = {"size": self.size, "bits": self.bits, "row": key(self.seed)}
-        return {"randomiser": "signed", **own, **self.response.bundled}
+        row = {"size": self.size, "bits": self.bits, "row": key(self.seed)}
+        return {"randomiser": "signed", **row, **self.response.bundled}
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
-        """Signs that were sent, added up per row of the matrix (K,)."""
+        """Add up the sent signs per row of the matrix (K,)."""
         rows, size = self.rows(users), 2**self.bits
         minus = np.bincount(rows[answers[:, 0] == 1], minlength=size)
         return np.asarray(np.bincount(rows, minlength=size) - 2 * minus, np.int64)

@@ -1,1 +1,1 @@
-"""Vector sums under local trust."""
+"""Vector-sum oracles under local trust."""

@@ -1,5 +1,4 @@
-"""Duchi, Jordan and Wainwright's randomiser of a unit vector: a uniform vector of the right or of the wrong
-half-sphere."""
+"""Duchi, Jordan and Wainwright's randomiser of a unit vector: a uniform vector of the right or wrong half-sphere."""
 
 from __future__ import annotations
 
@@ -15,24 +14,23 @@ from cloister.core.randomness import PublicRng
 from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.reproducible_math import ESTIMATED, column_sums, few_bits, normals, quarter_sines, words_for
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import WORDS, threshold
+from cloister.plugins.oracles.local.coins import WORDS, coin_words
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, OnSphere, blocks, sent
 
 PAIRS = 16
-"""So many neighbours are looked at: more would take a report of a hundred coordinates a quarter longer."""
+"""Pairs of neighbouring coordinates that are tested: all would slow ``absorb`` by a quarter at 100 coordinates."""
 
 
 @final
 @attrs.frozen
 class Duchi(OnSphere):
-    """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with
-    probability t.
+    """Randomiser z = B v: v uniform on the unit sphere of R^D, D = d + 1, negated so that P(<v, u> > 0) = t.
 
-    Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, v or -v is
-    sent: one of them with chance t, the other with 1 - t, t a number of words over 2^64, and her row decides which is
-    which. So for any two rows the chances of v together with the side differ by a factor of at most t / (1 - t) <=
-    ``odds``, in fractions, and what is sent is a function of these. That v is uniform, or which side is told to be that
-    of u, also where <v, u> is zero or rounded, does not matter: nothing rests on floating point.
+    Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, one of v
+    and -v is sent with probability t, the other with 1 - t, t a number of words over 2^64, and her row decides which is
+    which. So for any two rows the probabilities of v together with the side differ by a factor of at most t / (1 - t)
+    <= ``odds``, in fractions, and what is sent is a function of these. Neither that v is uniform nor which side counts
+    as that of u, where <v, u> is zero or rounded, matters: nothing depends on floating point.
 
     Unbiased: by symmetry E z = B (2 t - 1) E|v_1| u, and E|v_1| = Gamma(D/2) / (sqrt(pi) Gamma((D + 1)/2)). So
 
@@ -52,24 +50,23 @@ class Duchi(OnSphere):
 
     @classmethod
     def within(cls, odds: Fraction, dimension: int) -> Duchi:
-        """The most truthful one whose densities differ by a factor of at most ``odds``."""
-        return cls(dimension, threshold(odds / (1 + odds)))
+        """Return the most truthful one whose probabilities differ by a factor of at most ``odds``."""
+        return cls(dimension, coin_words(odds / (1 + odds)))
 
     @property
     def length(self) -> float:
-        """B."""
+        """Length B of z."""
         size, surplus = self.size, (2 * self.coin - WORDS) / WORDS
         mean = math.sqrt(math.pi) * math.exp(math.lgamma((size + 1) / 2) - math.lgamma(size / 2))
         return few_bits(mean, ESTIMATED) / surplus
 
     @property
-    def each(self) -> int:
+    def secret_words(self) -> int:
         return 1 + words_for(self.size)
 
     @property
     def scale(self) -> float:
-        """Answers are steps of sqrt(D) v, whose coordinates have variance 1."""
-        return STEP * math.sqrt(self.moment)
+        return STEP * math.sqrt(self.moment)  # answers are steps of sqrt(D) v, whose coordinates have variance 1
 
     @property
     def moment(self) -> float:
@@ -77,34 +74,36 @@ class Duchi(OnSphere):
 
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         drawn, answers = words(users, 0), np.empty((len(users), self.width), self.dtype)
-        for some in blocks(len(users), self.size):
-            v = normals(drawn[some, 1:], self.size)
-            above = column_sums(v * units[:, some]) >= 0
-            wanted = drawn[some, 0] < np.uint64(self.coin)
+        for block in blocks(len(users), self.size):
+            v = normals(drawn[block, 1:], self.size)
+            above = column_sums(v * units[:, block]) >= 0
+            truthful = drawn[block, 0] < np.uint64(self.coin)
             length = np.sqrt(column_sums(v * v) / self.size)
-            answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
+            answers[block] = sent(v[: self.dimension] * (np.where(above == truthful, 1.0, -1.0) / length))
         return answers
 
     def counted(self, answers: AnyArray) -> Ints:
-        """Of each two neighbours among the first coordinates how many reports have both off zero, and with two signs (2
-        min(d - 1, ``PAIRS``),)."""
+        """Count the reports with both coordinates of a pair of neighbours off zero, and those of them with two signs.
+
+        Of the first min(d - 1, ``PAIRS``) pairs: (2 pairs,).
+        """
         pairs = min(self.dimension - 1, PAIRS)
-        found = np.zeros((2, pairs), np.int64)
-        for some in blocks(len(answers), 1):
-            columns = np.ascontiguousarray(answers[some, : pairs + 1].T)
+        counts = np.zeros((2, pairs), np.int64)
+        for block in blocks(len(answers), 1):
+            columns = np.ascontiguousarray(answers[block, : pairs + 1].T)
             below, off = columns < ZERO, columns != ZERO
             for j in range(pairs):
                 both = off[j] & off[j + 1]
-                found[:, j] += np.count_nonzero(both), np.count_nonzero(both & (below[j] ^ below[j + 1]))
-        return found.ravel()
+                counts[:, j] += np.count_nonzero(both), np.count_nonzero(both & (below[j] ^ below[j + 1]))
+        return counts.ravel()
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
-        """Two neighbours have the same sign as often as not, whatever the row is.
+        """Return the law that two neighbours have different signs with probability 1/2, whatever the row is.
 
-        Proof: they are made from two words (``normals``: coordinate j is made from word j modulo their number, which is
-        at least 2 if there are two coordinates). Half a turn of the angle of one of these words changes the sign of its
-        two variates, exactly, and no length. So given all that is sent but for signs, the product of the two signs is a
-        fair coin: turning v or -v changes both.
+        Proof: they come from two words (``normals``: coordinate j comes from word j modulo their number, which is at
+        least 2 if there are two coordinates). Adding half a turn to the angle of one word changes the sign of its two
+        variates, exactly, and no length. So given all that is sent but for signs, the product of the two signs is a
+        fair coin; negating v changes both.
         """
         both, differ = counted.reshape(2, -1).tolist()
         proportions = (

@@ -1,5 +1,4 @@
-"""PrivUnit: a uniform vector of the sphere that falls in the cap around u more often than it would. The least variance
-known."""
+"""PrivUnit: a uniform vector of the sphere, likelier in the cap around u. The lowest known variance."""
 
 from __future__ import annotations
 
@@ -14,68 +13,73 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.reproducible_math import ESTIMATED, astray, column_sums, few_bits, normals, quarter_sines, words_for
+from cloister.core.reproducible_math import (
+    ESTIMATED,
+    cap_error,
+    column_sums,
+    few_bits,
+    normals,
+    quarter_sines,
+    words_for,
+)
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.plugins.oracles.local.randomised_response import WORDS
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, DrawWords, OnSphere, blocks, sent
 
 RAREST = 2.0**-10
-"""The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4.
-"""
+"""Smallest probability of a cap: about 1000 draws per accepted vector. Above eps = 9.4 smaller caps would be better."""
 
 MAX_DIMENSION = 2**17
-"""Most numbers in a vector: ``astray`` is then an eighth of the least cap."""
+"""Limit of numbers in a vector: ``cap_error`` is then an eighth of the smallest cap."""
 
 TOGETHER = 8
-"""Most vectors that are drawn at a go."""
+"""Limit of vectors drawn per attempt."""
 
 ROUNDED = Fraction(1, 2**25)
-"""More than floating point and ``_near`` make of the chance of a cap."""
+"""Bound on the error of floating point and ``_rational`` in the probability of a cap."""
 
 NODES = 2**12
-"""Nodes of an integral."""
+"""Nodes of Simpson's rule."""
 
 
 @final
 @attrs.frozen
 class PrivUnit(OnSphere):
-    """Send z = v / m: v uniform on the sphere of radius sqrt(D), D = d + 1, kept if <v, u> >= gamma, else with chance
-    t.
+    """Randomiser z = v / m, v uniform on the sphere of radius sqrt(D), D = d + 1, by rejection.
 
-    How: draw v; if <v, u> >= gamma, or a coin of probability t says so, keep it, else draw again.
+    Draw v and accept it if <v, u> >= gamma, or else with probability t; repeat until one is accepted.
 
-    Guarantee (Local; replace one row, or have none; pure, no delta): whatever v is drawn from, and whatever floating
-    point takes for <v, u> >= gamma, it is one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v)
-    being 1 or t, and A = q + (1 - q) t, with q = q(u) the chance under P of what is taken for the cap. So what one row
-    can send every row can, and the ratio of its chances is at most max A / (t min A). For all u, q is within a =
-    ``astray`` of the cap's share of the sphere, which is one number for all u. With c a rational number next to that,
+    Guarantee (Local; replace one row, or have none; pure, no delta): however v is drawn, and whatever floating point
+    takes for <v, u> >= gamma, v has one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v) being 1 or
+    t, and A = q + (1 - q) t, with q = q(u) the probability under P of what is taken for the cap. So what one row can
+    send every row can, and the ratio of its probabilities is at most max A / (t min A). For all u, q is within a =
+    ``cap_error`` of the cap's share of the sphere, which is one number for all u. With c a rational number near that,
     c- and c+ = c -+ (a + ``ROUNDED``),
 
         t >= (c+ + (1 - c+) / odds) / (c- + (1 - c-) / odds) / odds    makes    max A / (t min A) <= odds:
 
     t >= 1 / odds, and max A / min A falls as t grows. The coin is exact: t is a number of words over 2^64, checked in
-    fractions. Of the promise eps a share of 3e-7 is lost (d = 100, eps = 1). Rounding z to steps is post-processing.
-    How often she draws is geometric with chance A, independent of z, and the same for all rows up to that share: time
-    tells nothing else.
+    fractions. A share of 3e-7 of eps is lost (d = 100, eps = 1). Rounding z to steps is post-processing. The number of
+    draws is geometric with probability A, independent of z, and the same for all rows up to that share: time reveals
+    nothing else.
 
-    All reports are of one length, and the decoder refuses longer ones: one who lies says no more than others do.
+    All reports have the same length, and the decoder refuses longer ones: a malicious report adds no more than others.
 
-    Unbiased: by symmetry E z = u, with m = E <v, u> = (1 - t) f / A, f = sqrt(D) (1 - gamma^2 / D)^((D - 1) / 2) / ((D
-    - 1) B) the mean of <v, u> in the cap times its share, B = sqrt(pi) Gamma((D - 1) / 2) / Gamma(D / 2); the discrete
-      law may take 2 sqrt(D) a / f of
-    |u|: 5e-6, 2e-5 and 6e-4 at eps = 1, 4 and 10 (d = 100). Variance: |z|^2 = D / m^2, 1 / m^2 on average over the D
-    coordinates, and in no direction more than E<v, u>^2 = 1 + gamma m times that. m is largest where gamma = m: for
-    large D, and within 1% from d = 100, 1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4.
+    Unbiased: by symmetry E z = u, with m = E <v, u> = (1 - t) f / A, where f = sqrt(D) (1 - gamma^2 / D)^((D - 1) / 2)
+    / ((D - 1) B) is the mean of <v, u> in the cap times its share, B = sqrt(pi) Gamma((D - 1) / 2) / Gamma(D / 2). The
+    discrete law may take 2 sqrt(D) a / f of |u|: 5e-6, 2e-5 and 6e-4 at eps = 1, 4 and 10 (d = 100). Variance: |z|^2 =
+    D / m^2, 1 / m^2 on average over the D coordinates, and in no direction more than E<v, u>^2 = 1 + gamma m times
+    that. m is largest where gamma = m: for large D, and within 1% from d = 100, 1 / m^2 is 25.2, 6.33, 1.62, 0.435 at
+    eps = 0.5, 1, 2, 4.
 
-    Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above that, where the cap stays as it
-    is.
+    Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above, where the cap does not shrink.
 
     Args:
         gamma: a multiple of 2^-20 next to the fixed point (any gamma is private and unbiased; this one is best).
-        coin: words (of 2^64) on which a vector outside of the cap is kept.
+        coin: words (of 2^64) on which a vector outside the cap is accepted.
 
     Source: Bhowmick et al. 2018 (PrivUnit); Asi, Feldman, Talwar 2022 (the best cap; PrivUnitG, whose vectors are
-    normal). Both draw v by its two parts, along u and across: in floating point some rows then have tails that others
+    normal). Both draw v by its parts along u and across it: in floating point some rows then have tails that others
     cannot have.
     """
 
@@ -84,87 +88,92 @@ class PrivUnit(OnSphere):
 
     @classmethod
     def within(cls, odds: Fraction, dimension: int) -> PrivUnit:
-        """The one of least variance whose chances differ by a factor of at most ``odds``."""
+        """Return the one of least variance whose probabilities differ by a factor of at most ``odds``.
+
+        Raises:
+            InvalidInput: the vectors are too long, or the budget is too small.
+        """
         if dimension > MAX_DIMENSION:
             raise InvalidInput(f"'privunit' takes vectors of at most {MAX_DIMENSION} numbers, not {dimension}")
         gamma = _fixed_point(float(odds), dimension + 1)
-        cap, off = _near(_share(gamma, dimension + 1)), astray(dimension + 1) + ROUNDED
-        more = _kept(cap + off, 1 / odds) / _kept(cap - off, 1 / odds)
-        coin = math.ceil(WORDS * more / odds)
+        cap, off = _rational(_cap_share(gamma, dimension + 1)), cap_error(dimension + 1) + ROUNDED
+        ratio = _acceptance(cap + off, 1 / odds) / _acceptance(cap - off, 1 / odds)
+        coin = math.ceil(WORDS * ratio / odds)
         if not coin < WORDS:
             raise InvalidInput("the budget of this question is too small for 'privunit': every report would be noise")
         return cls(dimension, gamma, coin)
 
     @property
     def accepted(self) -> float:
-        """A: the chance that a vector is kept."""
-        return _kept(_share(self.gamma, self.size), self.coin / WORDS)
+        """Probability A that a vector is accepted."""
+        return _acceptance(_cap_share(self.gamma, self.size), self.coin / WORDS)
 
     @property
     def m(self) -> float:
-        """E <v, u>."""
+        """Mean of <v, u>."""
         return few_bits((WORDS - self.coin) / WORDS * _mean(self.gamma, self.size) / self.accepted, ESTIMATED)
 
     @property
     def together(self) -> int:
-        """Vectors that are drawn at a go: a quarter of those that are expected to be needed."""
+        """Vectors drawn per attempt: a quarter of those that are needed on average."""
         return min(TOGETHER, math.ceil(0.25 / self.accepted))
 
     @property
-    def each(self) -> int:
+    def secret_words(self) -> int:
         return self.together * (1 + words_for(self.size))
 
     @property
     def scale(self) -> float:
-        """Answers are steps of v, whose coordinates have variance near 1."""
-        return STEP / self.m
+        return STEP / self.m  # answers are steps of v, whose coordinates have variance near 1
 
     @property
     def moment(self) -> float:
         return 1 / self.m**2
 
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
-        answers, left, go = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
-        while len(left):
-            drawn, kept = words(users[left], go), np.zeros(len(left), bool)
-            for some in blocks(len(left), self.together * self.size):
-                answers[left[some]], kept[some] = self._first(units[:, left[some]], drawn[some])
-            left, go = left[~kept], go + 1
+        answers, pending, attempt = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
+        while len(pending):
+            drawn, accepted = words(users[pending], attempt), np.zeros(len(pending), bool)
+            for block in blocks(len(pending), self.together * self.size):
+                answers[pending[block]], accepted[block] = self._first(units[:, pending[block]], drawn[block])
+            pending, attempt = pending[~accepted], attempt + 1
         return answers
 
     def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
-        own = {"gamma": self.gamma, "coin": str(self.coin), "together": self.together}
-        return {"randomiser": "privunit", **own, "sines": arrays.add(quarter_sines())}
+        parameters = {"gamma": self.gamma, "coin": str(self.coin), "together": self.together}
+        return {"randomiser": "privunit", **parameters, "sines": arrays.add(quarter_sines())}
 
     def _first(self, units: Floats, words: Ids) -> tuple[AnyArray, Bools]:
-        """The first vector of each user's go that she keeps, and whether there is one (n,)."""
+        """Return the first accepted vector of each user's attempt, and True (n,) where there is one."""
         n, size = len(words), self.size
         words = words.reshape(n * self.together, -1)
         v = normals(words[:, 1:], size).reshape(size, n, self.together)
         coins = (words[:, 0] < np.uint64(self.coin)).reshape(n, -1)
         length = np.sqrt(column_sums(v * v) / size)
-        kept = coins | (column_sums(v * units[:, :, None]) >= self.gamma * length)
-        first = np.arange(n), kept.argmax(axis=1)
-        return sent(v[: self.dimension, *first] / length[first]), np.asarray(kept.any(axis=1))
+        accepted = coins | (column_sums(v * units[:, :, None]) >= self.gamma * length)
+        first = np.arange(n), accepted.argmax(axis=1)
+        return sent(v[: self.dimension, *first] / length[first]), np.asarray(accepted.any(axis=1))
 
 
 N = TypeVar("N", float, Fraction)
 
 
-def _kept(cap: N, coin: N) -> N:
-    """The chance that a vector is kept."""
+def _acceptance(cap: N, coin: N) -> N:
+    """Return the probability that a vector is accepted."""
     return cap + (1 - cap) * coin
 
 
 def _circles(size: int) -> float:
-    """B: the integral of cos^(D - 2) over a half turn."""
+    """Return B, the integral of cos^(D - 2) over a half turn."""
     return math.sqrt(math.pi) * math.exp(math.lgamma((size - 1) / 2) - math.lgamma(size / 2))
 
 
 @lru_cache(256)
-def _share(gamma: float, size: int) -> float:
-    """The share of the sphere of radius sqrt(D) where a coordinate is at least gamma: the integral of cos^(D - 2) / B,
-    by Simpson's rule."""
+def _cap_share(gamma: float, size: int) -> float:
+    """Return the share of the sphere of radius sqrt(D) where a coordinate is at least gamma.
+
+    It is the integral of cos^(D - 2) / B, by Simpson's rule.
+    """
     start = math.asin(gamma / math.sqrt(size))
     end = min(math.pi / 2, start + 12 / math.sqrt(size))
     nodes = np.linspace(start, end, NODES + 1)
@@ -174,24 +183,25 @@ def _share(gamma: float, size: int) -> float:
 
 
 def _mean(gamma: float, size: int) -> float:
-    """f: the mean of a coordinate of the sphere where it is at least gamma, times the share of that."""
+    """Return f, the mean of a coordinate where it is at least gamma, times the share of the sphere there."""
     rim = math.pow(1 - gamma**2 / size, (size - 1) / 2)
     return math.sqrt(size) * rim / ((size - 1) * _circles(size))
 
 
-def _near(probability: float) -> Fraction:
-    """A rational number within 2^-26 of it, rounded so that it is the same on every platform, whose last digits may
-    differ."""
+def _rational(probability: float) -> Fraction:
+    """Return a rational number within 2^-26 of a probability, the same on platforms whose last digits differ."""
     return Fraction(int(probability * 2**26), 2**26)
 
 
 def _fixed_point(odds: float, size: int) -> float:
-    """The gamma that solves gamma = m(gamma) = f (odds - 1) / (odds c + 1 - c), c its share, by bisection; less if c
-    were below ``RAREST``."""
+    """Solve gamma = m(gamma) = f (odds - 1) / (odds c + 1 - c), c the cap's share, by bisection.
+
+    Less than the solution if c would be below ``RAREST``.
+    """
     low, high = 0, int(min(16.0, math.sqrt(size)) * 2**20)
     while high - low > 1:
         gamma = (low + high) // 2 * 2.0**-20
-        cap = _share(gamma, size)
+        cap = _cap_share(gamma, size)
         rises = _mean(gamma, size) * (odds - 1) / (odds * cap + 1 - cap) > gamma and cap > RAREST
         low, high = ((low + high) // 2, high) if rises else (low, (low + high) // 2)
     return low * 2.0**-20

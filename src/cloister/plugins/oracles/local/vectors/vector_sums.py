@@ -1,20 +1,20 @@
-"""Local vector sums: every person sends one randomised vector, and nobody else ever sees her row.
+"""Vector sums under local trust: every person sends one randomised vector.
 
-Three independent choices: the randomiser of one unit vector (``codebook``, ``privunit``, ``duchi``), how
-buckets are told apart (``channel``), and what the levels of a tree divide (``reports``).
+Three independent choices: the randomiser of one unit vector (``codebook``, ``privunit``, ``duchi``), how buckets are
+told apart (``channel``), and what the levels of a tree divide (``reports``).
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a person's unit vector is a function of her row and of
-public coins (``unit_randomiser``). She sends it through an eps-DP randomiser once, or once per level at eps / T each.
-So her whole report is eps-DP. Bucket and vector are protected together: neither is ever sent, and the sign that holds
-the bucket is inside.
+public coins (``unit_randomiser``). She sends it through an eps-DP randomiser once, or once per level at eps / T each,
+so her whole report is eps-DP. Bucket and vector are protected together: neither is sent, and the sign that encodes the
+bucket is part of the vector.
 
-Unbiased: E over the person's coins of z_i is s_i(b_i) x_i, and over the public ones of s_i(v) s_i(b_i) is [v = b_i]. So
-sum_i s_i(v) z_i has the mean of the x_i in bucket v. Persons in no bucket add nothing on average, see
+Unbiased: over the person's coins E z_i = s_i(b_i) x_i, and over the public ones E s_i(v) s_i(b_i) = [v = b_i]. So the
+mean of sum_i s_i(v) z_i is the sum of the x_i in bucket v. Persons in no bucket add nothing on average, see
 ``unit_randomiser``.
 
-Variance of a coordinate, n users, in units of the bound: n E |z|^2 / (d + 1) less the squares of the bucket's own rows;
-the same for all buckets, and however many there are (``VectorAnswers.variance``). In one dimension of d + 1 it can be
-above that average, in others below, by at most n per coordinate with 'privunit'; it is the same for all with 'duchi'.
+Variance of a coordinate, n users, in units of the bound: n E |z|^2 / (d + 1) less the squares of the bucket's own rows,
+the same for all buckets, and however many there are (``VectorAnswers.variance``). In one of the d + 1 dimensions it can
+be above that average, in others below, by at most n per coordinate with 'privunit'; with 'duchi' all are equal.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from cloister.plugins.oracles.local.vectors.channel import (
     HadamardVectorChannel,
     Randomised,
     answers,
-    filled,
+    next_power_of_two,
     randomiser_option,
 )
 
 MAX_NUMBERS = 2**26
-"""Most numbers in a summary whose buckets are all decoded at once."""
+"""Limit of numbers in a summary whose buckets are all decoded at once."""
 
 
 @component
@@ -52,10 +52,10 @@ class HadamardVector:
     measure: ClassVar[Measure] = "pure"
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> HadamardVectorChannel:
-        if sum(map(filled, space.sizes)) * bound.dimension > MAX_NUMBERS:
+        if sum(map(next_power_of_two, space.sizes)) * bound.dimension > MAX_NUMBERS:
             raise InvalidInput(
-                f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} "
-                f"numbers are too many; use 'explicit-histogram-vector', which is asked bucket by bucket"
+                f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} numbers "
+                f"are too many; use 'explicit-histogram-vector', which is looked up bucket by bucket"
             )
         return HadamardVectorChannel(
             answers("hadamard-vector", self.randomiser, self.share, space, budget, context, bound)
@@ -67,7 +67,7 @@ class HadamardVector:
 
 @component
 class ExplicitHistogramVector:
-    """Vector sums of any bucket that is asked for, in domains of any size. Chang et al. 2021, Algorithms 7 and 8."""
+    """Vector sums looked up bucket by bucket, in domains of any size. Chang et al. 2021, Algorithms 7 and 8."""
 
     randomiser: Randomised = randomiser_option("duchi")
     share: Share = share_option()

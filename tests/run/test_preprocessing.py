@@ -23,7 +23,8 @@ from cloister.core.registry.registry import registry
 from cloister.lab.made import BOUNDS, patients
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
-from cloister.run.framing import Framing, scale_of
+from cloister.run.layers.layer import Scope
+from cloister.run.layers.preprocessing import Preprocessing, scale_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.showing.plot_data import Curve, Map
@@ -95,9 +96,9 @@ def test_people_who_report_for_themselves_get_no_zoom_by_default_and_the_scale_t
     model."""
     reports = attrs.evolve(OracleResolver(registry(), "Local").filled("Method", "grid-means", {}, {}), trust=trust)
     wide, apart = Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))
-    _, found = Framing("auto", None).of(reports, PrivacyTarget(8.0, 1e-6), 3, wide, 10**8)
+    found = Preprocessing("auto", None).around(reports, Scope(PrivacyTarget(8.0, 1e-6), 3, wide, 10**8), 0.0)
     assert found.spec.name == "grid-means"  # nothing can be promised by what people report
-    _, found = Framing("auto", None).of(reports, PrivacyTarget(8.0, 1e-6), 3, apart, 10**8)
+    found = Preprocessing("auto", None).around(reports, Scope(PrivacyTarget(8.0, 1e-6), 3, apart, 10**8), 0.0)
     assert (found.spec.name, found.value.scale) == ("zoom", "bounds")
     assert (found.value.share == 0) == (trust != "Aggregated")
 

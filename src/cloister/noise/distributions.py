@@ -1,4 +1,4 @@
-"""Laws of additive integer noise, and the sensitivity that they are scaled to."""
+"""Distributions of additive integer noise, and the sensitivity that they are scaled to."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
-from cloister.core.reproducible_math import above, geometric_deviation
+from cloister.core.reproducible_math import ceil_log2, geometric_deviation
 from cloister.core.types import Ints
 
 UP = 1 + 2.0**-40
 """Factor on a computed scale, so that rounding of its division never makes the noise too small."""
 
-
 NARROW = 2.0**10
-"""Least scale of noise on whole vectors: there its variance is that of real numbers, to one part in a million."""
+"""Least scale of noise on whole vectors: its variance there is that of real numbers, to one part in a million."""
 
-NOTHING = 700.0
-"""A hyperbolic sine of more has no room in a float; noise of so small a scale is none in practice."""
+MAX_SINH_ARGUMENT = 700.0
+"""Largest x whose hyperbolic sine fits into a float; noise of a scale below 0.5 / x is none in practice."""
 
 
 @final
 @attrs.frozen
 class Sensitivity:
-    """The most by which one row changes all totals together: one count, or one vector, of each level.
+    """Largest change of all totals together by one row: one count, or one vector, on each level.
 
     Args:
-        l0: how many numbers change.
+        l0: number of numbers that change.
         l1, l2: norms of the change, in lattice integers (rows, for counts).
     """
 
@@ -43,15 +42,16 @@ class Sensitivity:
 
     @classmethod
     def of(cls, space: Space, bound: Bound | None) -> Sensitivity:
-        """For sums of vectors within the bound; for counts without one."""
+        """Return the sensitivity of sums of vectors within the bound, or of counts without one."""
         width, l1, l2 = (bound.dimension, bound.l1, bound.l2) if bound else (1, 1, 1)
         return cls(space.levels * width, space.levels * l1, math.sqrt(space.levels) * l2)
 
 
 class Noise(ABC):
-    """A law of additive integer noise: a frozen attrs class, since it is part of a question's digest.
+    """Law of additive integer noise: a frozen attrs class, since it is part of a question's digest.
 
-    Class attributes: pure (whether it spends budget.epsilon with no delta, in whatever measure the budget is).
+    Attributes:
+        pure: whether it spends ``budget.epsilon`` without delta, whatever the budget's measure.
     """
 
     __slots__ = ()
@@ -64,11 +64,10 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, size: int, rng: NoiseRng) -> Ints:
-        """This many draws: of independent numbers, or of independent vectors, one after the other; for noise in shares,
-        one party's share."""
+        """Draw so many numbers: independent ones, or independent vectors one after the other; or one party's share."""
 
     def post_processed(self, noised: Ints) -> Ints:
-        """Post-process noised totals, each by itself (round them, say): unbiased, or the oracle is ``biased``."""
+        """Post-process noised totals, each by itself (round them, say); if not unbiased, the oracle is ``biased``."""
         return noised
 
     @property
@@ -78,20 +77,20 @@ class Noise(ABC):
 
     @property
     def drawers(self) -> int:
-        """How many parties draw the noise together; 1 if it is drawn in one place."""
+        """Number of parties that draw the noise together; 1 if it is drawn in one place."""
         return 1
 
 
 @attrs.frozen
 class Laplace(Noise):
-    """Two-sided geometric noise. Args: scale, in integers: L1 sensitivity over epsilon."""
+    """Two-sided geometric noise; its scale, in integers, is L1 sensitivity over epsilon."""
 
     pure: ClassVar[bool] = True
     scale: float
 
     @property
     def deviation(self) -> float:
-        return geometric_deviation(max(self.scale, 0.5 / NOTHING))
+        return geometric_deviation(max(self.scale, 0.5 / MAX_SINH_ARGUMENT))
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         return rng.discrete_laplace(self.scale, size)
@@ -99,8 +98,12 @@ class Laplace(Noise):
 
 @attrs.frozen
 class Spherical(Noise):
-    """Noise on whole vectors whose law depends on their length alone. Args: scale, in integers: L2 sensitivity over
-    epsilon, at least ``NARROW``; width, of the vectors."""
+    """Noise on whole vectors whose law depends on their length alone.
+
+    Args:
+        scale: L2 sensitivity over epsilon, in integers, at least ``NARROW``.
+        width: dimension of the vectors.
+    """
 
     pure: ClassVar[bool] = True
     scale: float
@@ -112,7 +115,8 @@ class Spherical(Noise):
 
     @property
     def deviation(self) -> float:
-        """Of a coordinate: a length has a Gamma law with mean square d (d + 1) s^2, up to one in s^2."""
+        """Standard deviation of a coordinate, up to one part in s^2."""
+        # a length has a Gamma law with mean square d (d + 1) s^2
         return self.scale * math.sqrt(self.width + 1)
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
@@ -121,7 +125,7 @@ class Spherical(Noise):
 
 @attrs.frozen
 class Gaussian(Noise):
-    """Discrete Gaussian noise. Args: sigma, in integers: L2 sensitivity over mu."""
+    """Discrete Gaussian noise; its sigma, in integers, is L2 sensitivity over mu."""
 
     sigma: float
 
@@ -139,8 +143,13 @@ class Gaussian(Noise):
 
 @attrs.frozen
 class Skellam(Noise):
-    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares,
-    honest (how many of them the guarantee counts on)."""
+    """Skellam noise in shares, each of the same variance.
+
+    Args:
+        share: standard deviation of a share, in integers.
+        shares: number of shares.
+        honest: number of shares that the guarantee relies on.
+    """
 
     share: float
     shares: int
@@ -159,23 +168,25 @@ class Skellam(Noise):
         return self.shares
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
-        """One share."""
+        """Draw one share."""
         return rng.skellam(self.share**2, size)
 
 
 def pure_laplace(sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
-    """The scale from the joint L1 sensitivity; integers need no shift."""
+    """Return Laplace noise for the joint L1 sensitivity, and no shift, which integers do not need."""
     return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
 
 
 def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
-    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share it,
-    so that both release the same numbers."""
+    """Return Gaussian noise for the joint L2 sensitivity, and the shift that makes it wide.
+
+    Central and Aggregated oracles share it, so that both release the same numbers.
+    """
     sigma = sensitivity.l2 / budget.mu * UP
     shift = enough_bits(sigma)
     return Gaussian(sigma * 2.0**shift), shift
 
 
-def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
-    """The least shift that makes noise of this standard deviation at least ``wanted`` wide, in integers."""
-    return max(0, above(wanted / deviation))
+def enough_bits(deviation: float, target: float = 2.0**20) -> int:
+    """Return the least shift that makes noise of this standard deviation at least ``target`` wide, in integers."""
+    return max(0, ceil_log2(target / deviation))

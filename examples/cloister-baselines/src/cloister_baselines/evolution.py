@@ -79,7 +79,7 @@ class Evolution(Generic[T]):
         centers, weights = points[:k], np.zeros(k)
         for number, budget in enumerate(budgets):  # 2.
             every, seed = np.arange(len(points)), rng.child("round", number)
-            near = NearestCenter(session.settled(domain.snap(points)), domain.max_norm)
+            near = NearestCenter(session.agreed(domain.snap(points)), domain.max_norm)
             (counts,) = session.ask(count(near, oracle=self.counts, budget=budget))
             kept = session.release(fittest(domain.real(near.centers) - domain.middle, counts, problem.rows))
             centers, weights = placed(self.solver.solve(kept, k, seed.child("solve")), kept.value, domain)

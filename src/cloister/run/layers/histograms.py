@@ -1,8 +1,12 @@
-"""Descriptions as they were released: what the rows of each group hold, in counts that fit together, with errors.
+"""Histograms of groups, in columns that they were clustered by and in others (``--describe``).
 
-A group's rows were counted once for every described column, each time with noise of its own. By least squares they are
-as many as the columns' totals say together, weighted by the inverse of their variances, and a column's counts are moved
-by one amount so that they add up to that. All of it is computed from released values, and costs nothing.
+A method is put into the wrapper that counts what its groups' rows hold, around its frame. Described columns come last
+among the rows' columns.
+
+Released counts are made to fit together. A group's rows were counted once for every described column, each time with
+noise of its own. By least squares they are as many as the columns' totals say together, weighted by the inverse of
+their variances, and a column's counts are moved by one amount so that they add up to that. All of it is computed from
+released values, and costs nothing.
 
 With m counts of variances s^2, n rows of variance V and the share p of a value, its error is
 
@@ -23,14 +27,92 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.core.errors import Damaged
+from cloister.core.domains import first_columns
+from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.frames import unknown_columns
+from cloister.core.registry.compose import Composed
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
+from cloister.core.wrappers import METHOD
+from cloister.rows.categories import BOOLEAN
+from cloister.rows.selection import Selection
+from cloister.run.layers.count_oracle import count_oracle
+from cloister.run.layers.layer import Scope
 
 if TYPE_CHECKING:
     from cloister.run.result import Result
 
+SHARE = 0.15
+"""Of the budget, for histograms and keywords, unless the caller says how much."""
+
+LARGEST = 0.9
+"""Most of the budget that may be for them: the groups must be found, too."""
+
 OTHER, FALSE = "other", "false"
 """Rows with no listed value; of a column of booleans those that are not true."""
+
+
+@final
+@attrs.frozen
+class HistogramLayer:
+    """Histograms that a request asks for. Args: table (whose ``described`` columns are meant), part (of the budget)."""
+
+    table: Selection
+    part: float
+
+    def seen(self, scope: Scope) -> Scope:
+        """Return the figures of the columns that are clustered by. Raises: InvalidInput: another one has no known
+        range."""
+        beside = self._beside
+        if hidden := [j for j in unknown_columns(scope.domain) if j >= scope.domain.dimension - beside]:
+            raise InvalidInput(
+                f"column '{self.table.features[hidden[0]]}' is described only, and its range is not known: give its "
+                f"bounds"
+            )
+        return attrs.evolve(scope, domain=first_columns(scope.domain, beside))
+
+    def around(self, method: Composed, scope: Scope, share: float) -> Composed:
+        """Return the method with its groups described. Raises: InvalidInput: the method counts no rows, so that no
+        oracle of its trust is known; or as the component says."""
+        counts = count_oracle(method, self.seen(scope).whole(method))
+        if counts is None:
+            raise InvalidInput(
+                f"'{method.spec.name}' as composed ({method.trust} trust) has no oracle for such counts, and cannot "
+                f"describe its groups: take another method or trust model, or leave out --describe (describe=)"
+            )
+        listed = list[str]()
+        for name in self.table.described:
+            category = self.table.category(name)
+            values = len(category.values) if category is not None else int(name in self.table.booleans)
+            listed.append(f"{self.table.place(name)}:{values}" if values else str(self.table.place(name)))
+        spec, parts = registry().wrapper("description"), {METHOD: method, "counts": counts}
+        options: dict[str, Any] = {"columns": ",".join(listed), "beside": self._beside, "share": share}
+        value = registry().load(spec)(**{name: part.value for name, part in parts.items()}, **options)
+        return Composed(value, spec, parts, method.trust)
+
+    @property
+    def _beside(self) -> int:
+        """How many of the last columns are described only."""
+        return len(self.table.features) - len(self.table.clustered.features)
+
+
+def read(request: Any, table: Selection) -> tuple[Any, HistogramLayer | None]:
+    """Return the histograms that a request asks for. Keywords beside them take half of what is for both."""
+    if not table.described:
+        return request, None
+    share = share_of(request)
+    return request, HistogramLayer(table.without_keywords, share - share / 2 if table.texts else share)
+
+
+def share_of(request: Any) -> float:
+    """Return the share of the budget for histograms and keywords. Raises: InvalidInput: it is none."""
+    share: Any = request.describe_share
+    if not (isinstance(share, (int, float)) and 0 < share <= LARGEST):
+        raise InvalidInput(
+            f"describe_share is {share!r}: give a part of the budget such as 0.15, above 0 and at most {LARGEST:g} "
+            f"(--describe-share)"
+        )
+    return share
 
 
 @final
@@ -193,4 +275,4 @@ def _errors(shares: Floats, variances: Floats, size: Any, size_variance: Any) ->
 def _labels(values: Sequence[str], edges: Floats | None) -> tuple[str, ...]:
     if edges is not None:
         return tuple(f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges))
-    return (*values, FALSE if list(values) == ["true"] else OTHER)
+    return (*values, FALSE if list(values) == [BOOLEAN] else OTHER)

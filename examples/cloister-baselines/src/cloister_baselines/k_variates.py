@@ -22,13 +22,11 @@ Source: Nock, Canyasse, Boreli, Nielsen 2016, Algorithm 1, sections 4.1 and 4.3;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic, final
+from typing import Generic
 
-import attrs
 import numpy as np
 
-from cloister.core.buckets import Bucketing, BundleArrays, Space, described, integers
+from cloister.core.buckets import FinestLevel
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Rows, count, vector_sum
@@ -59,7 +57,11 @@ class KVariates(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain = problem.domain
-        nodes = Finest(self.nodes.open(problem, rng.child("nodes")))
+        nodes = FinestLevel(self.nodes.open(problem, rng.child("nodes")))
+        if nodes.space.sizes[0] > MAX_NODES:
+            raise InvalidInput(
+                f"{nodes.space.sizes[0]} nodes are too many to draw from, at most {MAX_NODES}: use fewer levels"
+            )
         per_count, per_sum = problem.budget.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
             count(nodes, oracle=self.counts, budget=per_count),
@@ -75,30 +77,6 @@ class KVariates(Generic[T]):
         drawn = seeded(variates, weights, problem.k, self.power, rng.child("draw").generator())
         centers = variates[drawn]
         return Clustering(centers, held(nearest(variates, centers), sizes[kept], problem.k), {"nodes": len(kept)})
-
-
-@final
-@attrs.frozen(eq=False)
-class Finest:
-    """The last level of a bucketing, alone: what nobody asks, nobody pays for. Args: levels."""
-
-    levels: Bucketing
-
-    def __attrs_post_init__(self) -> None:
-        if self.space.sizes[0] > MAX_NODES:
-            raise InvalidInput(
-                f"{self.space.sizes[0]} nodes are too many to draw from, at most {MAX_NODES}: use fewer levels"
-            )
-
-    @property
-    def space(self) -> Space:
-        return Space(self.levels.space.sizes[-1:])
-
-    def locate(self, rows: Ints) -> Ints:
-        return self.levels.locate(rows)[:, -1:]
-
-    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "last", "sizes": integers(self.space.sizes), "of": described(self.levels, arrays)}
 
 
 def seeded(points: Floats, weights: Floats, k: int, power: float, g: np.random.Generator) -> Ints:

@@ -14,9 +14,9 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import fit, source
+from cloister.run.layers.warm_start import Start
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
-from cloister.run.starting import Start
 
 G = np.random.default_rng(1)
 ROWS = pa.table({"x": G.normal(10, 3, 4000), "y": G.normal(0, 0.1, 4000), "ward": ["A", "B"] * 2000})

@@ -17,9 +17,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.methods.described import Answered
 from cloister.run.account import Account
-from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
+from cloister.run.layers.histograms import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.run.warnings import before
@@ -257,7 +257,7 @@ def test_python_takes_one_name_and_positions_of_an_array() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"bounds": "ball:100"}, "a ball bounds what is clustered alone"),
+        ({"bounds": "ball:100"}, "a ball bounds the clustered columns alone"),
         ({"bounds": {**BOUNDS, "stay": "unknown"}}, "'stay' is described only, and its range is not known"),
         ({"bounds": {"age": (0, 1), "weight": (0, 1)}}, "no bounds for column stay, which groups"),
         ({"method": "sphere-packing"}, "cannot describe its groups"),

@@ -1,4 +1,4 @@
-"""Centres that a run begins from: an earlier result's, or ones that were made on public rows.
+"""Warm start: centres that a run begins from (``--start``), an earlier result's, or ones that were made on public rows.
 
 They are mapped by the names of columns, each value of a category being one, and become an option of the method that
 begins from them (``Spec.starts``), so that plans, digests, ledgers and records see an ordinary composition.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
@@ -17,9 +17,12 @@ from cloister.core.domains import Ball
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.components import CandidateSlot, slots_of
 from cloister.core.registry.compose import Composed
+from cloister.core.registry.making import by_name
+from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
-from cloister.rows.selection import table_columns
+from cloister.rows.selection import Selection, table_columns
 from cloister.run.bounds import FILES, table_from
+from cloister.run.layers.layer import Scope
 from cloister.run.result import Result
 
 HELP = (
@@ -113,22 +116,48 @@ class Start:
             raise Damaged("the result's intervals are damaged: they should be two numbers per column") from None
 
 
-def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
-    """The request, with the start as an option where its method begins from one, and the centres for what ``auto``
-    picks; empty without a start.
+@final
+@attrs.frozen
+class WarmStart:
+    """Public centres that a run compares with what ``auto`` picks. Args: centers (as an option)."""
+
+    centers: str
+    part: float = 0.0
+
+    def seen(self, scope: Scope) -> Scope:
+        return scope
+
+    def around(self, method: Composed, scope: Scope, share: float) -> Composed:
+        """Return the method that compares the centres with what another one finds, and goes on from the better. Raises:
+        InvalidInput: it has another objective."""
+        spec, trust = registry().starter(), scope.trust or "Central"
+        if method.spec.objective != spec.objective:
+            raise InvalidInput(
+                f"'{method.spec.name}' is for {method.spec.objective}, and a start for {spec.objective}: leave it out"
+            )
+        names, options = by_name(method, "fresh.")
+        names, options = {"fresh": method.spec.name, **names}, {spec.starts: self.centers, **options}
+        composed = OracleResolver(registry(), trust).filled("Method", spec.name, names, options)
+        return attrs.evolve(scope, trust=trust).filled(composed, names, options)[0]
+
+
+def read(request: Any, table: Selection) -> tuple[Any, WarmStart | None]:
+    """Return the request with the start as an option, where its method begins from one, or with the comparison that
+    ``auto`` needs.
 
     A method that trusts its start does not pay to find where rows are: its bounds are, unless the caller gives some,
     what the earlier run found. Raises: InvalidInput: the method begins from none, or the start is of a run that
     protects nobody, whose centres would stand in the result.
     """
     if request.start is None:
-        return request, ""
+        return request, None
     start = Start.of(request.start)
     if start.result is not None and not (start.result.privacy.protects or request.not_private):
         raise InvalidInput(
             "the start is the result of a run that is NOT private, so that its centres are not public: begin from "
             "others. For a benchmark on rows that are not secret, allow it with --not-private (not_private=True)"
         )
+    columns = table.clustered.features
     centers = start.option(columns, request.k)
     spec = registry().spec("Method", request.method) if isinstance(request.method, str) else None
     if spec is not None and spec.starts:
@@ -143,12 +172,12 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
         more["scale"] = scale_of(start.result)
     if request.bounds is None:
         more["bounds"] = start.bounds(columns, found=bool(spec.starts))
-    return attrs.evolve(request, **more), centers
+    return attrs.evolve(request, **more), None if spec.starts else WarmStart(centers)
 
 
-def notes_on_start(composed: Composed, details: Mapping[str, Any]) -> tuple[str, ...]:
-    """A statement's words on the centres that a run began from, and on which ones it went on from, where it compared
-    them."""
+def notes(composed: Composed, details: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a statement's sentences on the centres that a run began from, and on which ones it went on from, where it
+    compared them."""
     public = (
         "The centres that the run began from count as public: what they tell of the rows that they were found in is "
         "the promise of whatever found them, and adds to this one where these are the same rows."
