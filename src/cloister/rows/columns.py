@@ -230,7 +230,7 @@ def _by_name(table: Sequence[TableColumn], patterns: Sequence[str], encoded: Seq
         if name in names or not re.search(r"[*?]", name):
             _check_name("column", name, names)
             if patterns.count(name) > 1:
-                raise InvalidInput(f"column '{name}' was asked for more than once")
+                raise InvalidInput(f"column '{name}' was asked for more than once: name it once")
             taken.append(name)
         else:
             taken += _matched(table, name, encoded)

@@ -141,7 +141,7 @@ def described(names: Any, words: str | None, max_words: int | None) -> list[str 
         max_words: words of a row that count.
     """
     if max_words is not None and words is None:
-        raise InvalidInput("most_words says how many words of a row count: name their column with --describe-words")
+        raise InvalidInput("most_words needs a column of words: give --describe-words (describe_words=), too")
     return [*column_names(names), *([] if words is None else [Texts(words, MOST if max_words is None else max_words)])]
 
 

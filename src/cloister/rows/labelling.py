@@ -75,15 +75,7 @@ class Labelling:
 
     @classmethod
     def of(cls, centers: Floats, units: Floats | None = None) -> Self:
-        """Return the formula for centres (k, d).
-
-        Args:
-            centers: in the columns' own units.
-            units: (d,) of distances; None: 1.
-
-        Raises:
-            InvalidInput: they are beyond 2^400.
-        """
+        """Return the formula for centres (k, d) in units (d,) of distances. Raises: InvalidInput: beyond 2^400."""
         units = np.ones(centers.shape[1]) if units is None else units
         middle = _without_small(_rounded_mean(centers), SMALL)
         with np.errstate(all="ignore"):
@@ -242,7 +234,7 @@ class Screen:
         steepest: (d,).
         apart: twice the largest sum of errors, over B.
         least_apart: added to it.
-        enough: limit of the sum of errors up to which one bound for a whole block costs few rows.
+        enough: up to such a sum of errors one bound for a whole block costs few rows.
     """
 
     kind: Precision
@@ -315,15 +307,9 @@ class Screen:
 @final
 @attrs.frozen(eq=False)
 class _Work:
-    """Memory for the rows of one block.
+    """Memory for the rows of one block: columns (d + 1, n), the last of ones; table, near and indices (k, n).
 
     NumPy combines whole tables several times as fast as a column with each column of a table.
-
-    Args:
-        columns: (d + 1, n), the last of ones.
-        table: (k, n).
-        near: (k, n).
-        indices: (k, n).
     """
 
     columns: AnyArray

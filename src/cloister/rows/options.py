@@ -75,34 +75,30 @@ class Reading:
     """
 
     columns: Sequence[str | int] | str | None = _option(
-        "Columns to use, separated by commas: names (in double quotes if they hold a comma), or patterns such "
-        "as '*', which match columns of numbers except ids and dates (in CSV: every column). With a result or "
-        "a plan: the names that its columns have in these rows, in its order, or its own names in any order. "
-        "Default: those of the result, plan or start, otherwise those that --bounds and --category name; in "
-        "NPY and NPZ all.",
+        "Columns to use, separated by commas: names (in double quotes if they hold a comma), or patterns such as '*', "
+        "which match columns of numbers except ids and dates (in CSV: every column). With a result or a plan: the "
+        "names that its columns have in these rows, in its order, or its own names in any order. Default: those of "
+        "the result, plan or start, otherwise those that --bounds and --category name; in NPY and NPZ all.",
         written="list",
     )
     categories: Mapping[str, Any] | None = _option(
-        "Column of categories with its public values: ward=A,B,C. Values that hold a comma go in double "
-        "quotes: 'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
+        "Column of categories with its public values: ward=A,B,C. Values that hold a comma go in double quotes: "
+        "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
         flag="--category",
         written="table",
     )
     missing: str | None = _option(
-        "Rows with missing or infinite cells: refuse (stop) or drop; with a plan, drop makes a person with "
-        "such a row report that she is nowhere. Default: what the run of the result or the start did, "
-        "otherwise refuse.",
+        "Rows with missing or infinite cells: refuse (stop) or drop; with a plan, drop makes a person with such a row "
+        "report that she is nowhere. Default: what the run of the result or the start did, otherwise refuse.",
     )
     user_column: str | None = _option(
-        "Column that identifies each row's user. The guarantee then protects users with all their rows, and "
-        "needs --rows-per-user. Where people report for themselves, the column holds their user numbers.",
+        "Column that identifies each row's user. The guarantee then protects users with all their rows, and needs "
+        "--rows-per-user. Where people report for themselves, the column holds their user numbers.",
     )
     delimiter: str | None = _option("CSV delimiter: ';', tab, ... Default: ','.", only="files")
     encoding: str | None = _option("CSV encoding: utf-8 (default), latin-1, utf-16, ...", only="files")
     table: str | None = _option(
-        "Table or view in the database: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.",
-        only="databases",
-        decides_rows=False,
+        "Table or view in the database: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.", only="databases", decides_rows=False
     )
     materialise: bool | None = _option(
         "Copy the columns into a temporary table first, so that every pass reads the same rows.",
@@ -110,9 +106,9 @@ class Reading:
         decides_rows=False,
     )
     passes: str | None = _option(
-        "Way to make a pass over the table: stream (send its rows to this process), query (let its engine add "
-        "up) or workers (of the engine, with this version of cloister; Spark). Default: the fastest in a "
-        "trial on made-up rows.",
+        "Way to make a pass over the table: stream (send its rows to this process), query (let its engine add up) or "
+        "workers (of the engine, with this version of cloister; Spark). Default: the fastest in a trial on made-up "
+        "rows.",
         only="databases",
         flag="--pass",
         metavar="<stream, query or workers>",

@@ -21,7 +21,7 @@ from cloister.core.fingerprints import option_fingerprints
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.options import Missing, Reading, as_missing
 from cloister.rows.selection import Selection
 
@@ -117,6 +117,10 @@ class DrawnRows:
 class TableRows(ABC):
     """Base of populations whose rows are a table's.
 
+    Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
+    that looks at each row alone; ``missing`` decides whether ``check`` accepts them. Numbers are integers, floats,
+    booleans and decimals. Where rows name their users, ``keep`` comes before ``gather``.
+
     Attributes:
         selection: columns in use, and those left out, with reasons.
         columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
@@ -139,12 +143,12 @@ class TableRows(ABC):
     def _reporting(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
         """Return the function, after which its chunk's rows are reported as done."""
 
-        def told(chunk: Chunk) -> V:
+        def reporting(chunk: Chunk) -> V:
             value = fn(chunk)
             self._report(len(chunk.rows))
             return value
 
-        return told
+        return reporting
 
     @property
     def dimension(self) -> int:
@@ -160,6 +164,38 @@ class TableRows(ABC):
     def by(self) -> str:
         """Description of what works on a pass."""
         return "the database"
+
+    @property
+    @abstractmethod
+    def people(self) -> int:
+        """Number of rows, also those that cannot be used; ``check`` may have to find it."""
+
+    @abstractmethod
+    def check(self, most_rows: int = CAP) -> None:
+        """Make the validation pass, for the data holder's eyes: rows outside the bounds are fine.
+
+        Args:
+            most_rows: most usable rows, for one of several parties.
+
+        Raises:
+            InvalidInput: the rows cannot all be read, there are none, too many, or missing or infinite cells that were
+                not to be dropped.
+        """
+
+    @abstractmethod
+    def keep(self, max_rows: int, rng: PublicRng) -> None:
+        """Read at most so many rows of each user from now on (``rows.users``)."""
+
+    @abstractmethod
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
+        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``)."""
+
+    def users_of_rows(self) -> Ints | None:
+        """Return the number (n,) of each usable row's user, for their holder. NOT private.
+
+        None where rows name no users, or have no order.
+        """
+        return None
 
     @abstractmethod
     def chunks(self) -> Generator[Chunk]:
@@ -341,4 +377,4 @@ def piece_rows(dimension: int) -> int:
 def refuse_too_many(rows: int) -> None:
     """Raise InvalidInput beyond the number of rows for which sums cannot overflow."""
     if rows > CAP:
-        raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")
+        raise InvalidInput(f"there are more than {CAP} rows, the most that one run reads: use fewer")

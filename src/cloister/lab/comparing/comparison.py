@@ -206,7 +206,7 @@ def compare(
     begun = None if start is None else Start.of(start)
     with source(rows, reading, bounds=None if is_read(bounds) else bounds, **options) as population:
         population.check()
-        held, users = np.asarray(population.table(), np.float64), getattr(population, "users_of_rows", lambda: None)()
+        held, users = np.asarray(population.table(), np.float64), population.users_of_rows()
         if population.has_users and users is None:
             raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
     features = population.selection.features

@@ -93,33 +93,23 @@ class _Chunk:
 class Arrays(TableRows):
     """Rows of a curator or a simulator, put on the lattice once and kept there (int32, half of float64's size).
 
-    Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
-    that looks at each row alone; whether ``check`` accepts them follows from ``missing``. User i is the row's position
-    plus ``first``. Numbers are integers, floats, booleans and decimals.
+    User i is the row's position plus ``first``.
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
-        reading: ``columns`` are names (of a frame) or positions (in an array), in this order; by default those that
-            ``bounded`` and ``categories`` name, or else all, each of which must hold numbers or categories, by its
-            declared type: objects are no numbers. A frame's types may come from its cells, as those of a CSV file that
-            a library has read, and a column that is passed over for its type would tell that one row's cell is no
-            number.
+        reading: ``columns`` are names (of a frame) or positions (in an array: '0', '1', ...), in this order; by
+            default those that ``bounded`` and ``categories`` name, or else all, each of which must hold numbers or
+            categories, by its declared type: objects are no numbers. A frame's types may come from its cells, as those
+            of a CSV file that a library has read, and a column that is passed over for its type would tell that one
+            row's cell is no number.
         first: number of the first user.
-
-    Attributes: as of ``TableRows``. The columns of an array are called '0', '1', ...; where rows name their users,
-    ``keep`` comes before ``gather``.
 
     Raises:
         UnknownName: there is no such column.
         InvalidInput: these are no rows of numbers, or not all columns hold numbers and none was chosen.
     """
 
-    def __init__(
-        self,
-        rows: AnyArray | IntoDataFrame,
-        reading: Reading | None = None,
-        first: int = 0,
-    ) -> None:
+    def __init__(self, rows: AnyArray | IntoDataFrame, reading: Reading | None = None, first: int = 0) -> None:
         reading = Reading() if reading is None else reading
         self._threads = Threads(reading.threads)
         self._table = ArrayTable(rows) if isinstance(rows, np.ndarray) else FrameTable(rows)
@@ -132,14 +122,6 @@ class Arrays(TableRows):
         self._parts: list[_Chunk] = []
 
     def check(self, most_rows: int = CAP) -> None:
-        """Make the validation pass, for the data holder's eyes: rows outside the bounds are fine.
-
-        Args:
-            most_rows: most usable rows, for one of several parties.
-
-        Raises:
-            InvalidInput: there are no rows, too many, or missing or infinite cells that were not to be dropped.
-        """
         refuse_too_many(self._table.length)
         if not self.has_users:
             refuse_unfit(self._count_rows(self.missing), most_rows)
@@ -150,7 +132,6 @@ class Arrays(TableRows):
         refuse_unfit(self._owners.rows, most_rows)
 
     def keep(self, max_rows: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on."""
         owners = self._read_owners() if self._owners is None else self._owners
         self._kept, self._domain, self._owners = owners.kept(max_rows, rng), None, None
 
@@ -165,7 +146,6 @@ class Arrays(TableRows):
         return owners.counted(usable)
 
     def users_of_rows(self) -> Ints | None:
-        """Return the number (n,) of each usable row's user, for their holder; None if rows name none. NOT private."""
         owners = self._read_owners() if self.has_users else None
         return None if owners is None else owners.of[owners.of >= 0].astype(np.int64)
 
@@ -179,7 +159,6 @@ class Arrays(TableRows):
 
     @property
     def people(self) -> int:
-        """Number of rows, also those that cannot be used."""
         return self._table.length
 
     def _count_rows(self, missing: Missing) -> int:
@@ -202,8 +181,7 @@ class Arrays(TableRows):
         return np.concatenate([np.empty((0, self.dimension)), *(chunk.copy() for chunk in self._chunks())])
 
     def fingerprints(self, key: bytes) -> dict[str, bytes]:
-        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``)."""
-        pieces = self._chunks(max(256, min(16_384, 131_072 // self.dimension)))  # as runs that go on marked them
+        pieces = self._chunks(max(256, min(16_384, 131_072 // self.dimension)))  # the size decides the fingerprint
         columns = (np.ascontiguousarray(piece.T) for piece in pieces)
         return {
             "the number of rows": fingerprint_of(key, [self._table.length]),
@@ -254,7 +232,7 @@ class Arrays(TableRows):
             used = None if usable.all() else np.flatnonzero(usable).astype(np.uint16)
             part = _Chunk(start, len(chunk), used)
             points = domain.snap(chunk if used is None else chunk[used])
-            # before it is put in another order, which takes half the time
+            # cast before the assignment, which reorders: half the time
             lattice[part.lattice] = points.astype(np.int32)
             return part
 

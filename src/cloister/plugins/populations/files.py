@@ -47,10 +47,8 @@ V = TypeVar("V")
 class Files(TableRows):
     """Rows of a curator in files, read once per round, a chunk at a time: memory does not grow with the files.
 
-    Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
-    that looks at each row alone; whether ``check`` accepts them follows from ``missing``. User i is the row's
-    position, over the files in their order, plus ``first``. Numbers are integers, floats, booleans and decimals; the
-    same numbers give the same answers whatever file they are in.
+    User i is the row's position, over the files in their order, plus ``first``. The same numbers give the same answers
+    whatever file they are in.
 
     A pass is spread over threads, or by an engine over processes: a part is a file, or about a million rows of a
     Parquet file with several row groups. Parts are the same whoever works on them, and their exact summaries are
@@ -67,8 +65,6 @@ class Files(TableRows):
             ``progress`` is called part by part.
         first: number of the first user.
         engine: one that is shared and that somebody else closes, in place of the reading's.
-
-    Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
 
     Raises:
         UnknownName: there is no such file, column or engine.
@@ -107,15 +103,6 @@ class Files(TableRows):
             file.match(self.selection, reading)
 
     def check(self, most_rows: int = CAP) -> None:
-        """Make the validation pass, for the data holder's eyes: rows outside the bounds are fine.
-
-        Args:
-            most_rows: most usable rows, for one of several parties.
-
-        Raises:
-            InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells
-                that were not to be dropped.
-        """
         if self._users is None:
             used = self._count_rows(self.missing)
         else:
@@ -130,14 +117,13 @@ class Files(TableRows):
 
     @property
     def people(self) -> int:
-        """Number of rows, also those that cannot be used: counted unless the files state it, or ``check`` has."""
+        """Number of rows, counted unless the files state it, or ``check`` has counted."""
         return sum(self._rows(file) for file in self._files)
 
     def fingerprints(self, key: bytes) -> dict[str, bytes]:
-        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``).
+        """Return the fingerprints of these rows, without reading them all.
 
-        They do not read all rows: a copied file has another time; a file passes that has as many other bytes in its
-        middle and its old time.
+        A copied file has another time. A file passes that has as many other bytes in its middle and its old time.
         """
         sizes, times = zip(*(file.facts for file in self._files), strict=True)
         return {
@@ -166,7 +152,6 @@ class Files(TableRows):
         self._owners = None
 
     def users_of_rows(self) -> Ints | None:
-        """Return the number (n,) of each usable row's user, for their holder; None if rows name none. NOT private."""
         if not self.has_users:
             return None
         owners = self._read_owners("drop") if self._owners is None else self._owners

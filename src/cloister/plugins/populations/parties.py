@@ -51,12 +51,13 @@ class Parties:
         named = members if isinstance(members, dict) else {f"party {i + 1}": m for i, m in enumerate(members)}
         self._members = list(named.values())
         if len(self._members) < 2:
-            raise InvalidInput("pooling needs two parties or more")
+            raise InvalidInput("pooling needs two parties or more: give the rows of each")
         self.columns = tuple(self._members[0].columns)
         for name, member in named.items():
             if tuple(member.columns) != self.columns:
                 raise InvalidInput(
-                    f"'{name}' has the columns {list(member.columns)}, the first party {list(self.columns)}"
+                    f"'{name}' has the columns {list(member.columns)}, the first party {list(self.columns)}: "
+                    f"name the same ones for all"
                 )
         _refuse_the_same(named)
         self.selection: Selection | None = getattr(self._members[0], "selection", None)

@@ -50,13 +50,7 @@ class SqlRows(TableRows):
         reading: as of ``SqlTable``.
     """
 
-    def __init__(
-        self,
-        table: Any,
-        selection: Selection,
-        database: Database,
-        reading: Reading,
-    ) -> None:
+    def __init__(self, table: Any, selection: Selection, database: Database, reading: Reading) -> None:
         super().__init__(selection, reading)
         self._database, self._told = database, reading.told
         users = reading.user_column
@@ -95,7 +89,6 @@ class SqlRows(TableRows):
 
     @property
     def people(self) -> int:
-        """Number of rows, also those that cannot be used."""
         if self._count is None:
             self._count, self._seen = self._count_rows()
         return self._count
@@ -108,9 +101,9 @@ class SqlRows(TableRows):
         return self._seen
 
     def keep(self, max_rows: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on.
+        """Read at most so many rows of each user from now on (``rows.databases.users``).
 
-        ``rows.databases.users`` chooses them, once if the engine can keep a copy, anew in every round if it cannot.
+        They are chosen once if the engine can keep a copy, anew in every round if it cannot.
 
         Raises:
             InvalidInput: the engine fails, it has no hash, or the rows have changed.
@@ -196,7 +189,10 @@ class SqlRows(TableRows):
         self._copy, self._held, self._kept_facts = None, None, None
         self._numbered, self._crowded, dialect = False, True, self._database.dialect
         if dialect.hashed is None:
-            raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
+            raise InvalidInput(
+                f"{self._database.name} has no hash function that cloister knows, and choosing rows of users needs "
+                f"one: save the rows as Parquet"
+            )
         rows, names = self._named.table, self._marked
         users = of_each(rows, names, dialect)
         counted = self._sums(

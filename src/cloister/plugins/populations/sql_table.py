@@ -79,19 +79,12 @@ class SqlTable(SqlRows):
             default the engine's trial decides.
         owned: whether the connection is this object's, which ends it in ``close``.
 
-    Attributes: as of ``TableRows``.
-
     Raises:
         UnknownName: there is no such column.
         InvalidInput: a column cannot be used.
     """
 
-    def __init__(
-        self,
-        table: Any,
-        reading: Reading | None = None,
-        owned: bool = False,
-    ) -> None:
+    def __init__(self, table: Any, reading: Reading | None = None, owned: bool = False) -> None:
         reading = Reading() if reading is None else reading
         passes = reading.passes
         if passes not in (None, *PASSES):
@@ -110,12 +103,6 @@ class SqlTable(SqlRows):
         self._owned, self._passes = owned, passes
 
     def check(self, most_rows: int = CAP) -> None:
-        """Make the validation pass, for the data holder's eyes: rows outside the bounds are fine.
-
-        Raises:
-            InvalidInput: the engine fails, there are no rows, too many, or missing or infinite cells that were not to
-                be dropped.
-        """
         self._report(0)  # the engine does not tell how far it is: the bar moves until it is done
         rows, facts = self._count_rows()
         refuse_too_many(rows)
@@ -140,10 +127,8 @@ class SqlTable(SqlRows):
         return self._users is None and self._pass_kind != "query"
 
     def fingerprints(self, key: bytes) -> dict[str, bytes]:
-        """Return the fingerprints by which a resumed run recognises these rows (``core.fingerprints``)."""
-        facts = (
-            self._engine_facts()[1] if self._watched_here else self._all_facts
-        )  # of the engine: a run may go on by the other pass
+        # of the engine: a run may go on by the other pass
+        facts = self._engine_facts()[1] if self._watched_here else self._all_facts
         values = self._described | {"the number of rows": [facts.rows], "the rows": [facts.mark or 0], HOW_HASHED: [2]}
         read = reading_fingerprints(self.selection, self._reading)
         return {name: fingerprint_of(key, cells) for name, cells in values.items()} | read

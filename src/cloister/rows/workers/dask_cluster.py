@@ -129,8 +129,8 @@ class Dask:
         except Exception:
             # of any kind: what another service says on that port is read as lengths and messages of Dask's
             raise InvalidInput(
-                f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its "
-                f"pages' (dashboard)"
+                f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not "
+                f"that of its dashboard"
             ) from None
         try:
             client.wait_for_workers(1, timeout=PATIENCE)

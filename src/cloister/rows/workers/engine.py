@@ -207,12 +207,7 @@ class Processes:
 
 @attrs.define(eq=False)
 class _Worker:
-    """A process.
-
-    Args:
-        pool: of this process alone.
-        processes: the process, which a broken pool forgets.
-    """
+    """A process, its pool, and the process itself, which a broken pool forgets."""
 
     pool: ProcessPoolExecutor
     processes: list[Any] = attrs.field(factory=list)
