@@ -4,14 +4,17 @@ spend."""
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import attrs
 import pytest
 
+from cloister.accounting import budgeting
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.budgeting import joint_problem, problem_of
 from cloister.accounting.composition import Spent
+from cloister.accounting.mixed import delta_of_mixed
 from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
@@ -129,6 +132,22 @@ def test_the_search_for_a_mixed_budget_begins_at_four_times_the_rho_of_gaussian_
     assert seen[0] == Budget("zcdp", fewer_bits(4 * mu * mu / 2, 10), delta=aside)
     assert found
     assert found.budget == seen[-1]
+
+
+def test_a_mixed_run_grows_until_its_loss_is_at_the_target_less_the_slack_and_the_mechanisms_deltas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budgeting, "SCALE_BITS", 40)  # the search ends where the condition turns
+    spent, total = Spent((0.3, 0.2), mu_squared=0.04, delta=2e-7), PrivacyTarget(1.0, 1e-6)
+    factor, delta = budgeting._factor(spent, total), (1e-6 - 2e-7) * (1 - 1e-4)
+
+    def loss(factor: float) -> float:
+        root = math.sqrt(factor)
+        return delta_of_mixed([0.3 * root, 0.2 * root], 0.2 * root, 1 - 1e-4)
+
+    assert loss(factor) <= delta < loss(factor * (1 + 1e-9))
+    for own in (1e-6, 2e-6):
+        assert budgeting._factor(attrs.evolve(spent, delta=own), total) == 0.0
 
 
 def test_a_problem_has_the_figures_it_is_given() -> None:

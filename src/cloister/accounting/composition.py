@@ -172,10 +172,10 @@ def compose(events: Iterable[Event], delta: float) -> float:
 def _worst(group: list[Event]) -> Spent:
     """Return the most that one hash pays, figure by figure."""
     # A sum over intervals can be largest only where one of them begins.
-    starts = {e.spent.user_share.low for e in group if e.spent.user_share}
+    shares = [(share, _price(event)) for event in group if (share := event.spent.user_share)]
     sums = (
-        _sum(_price(e) for e in group if e.spent.user_share and e.spent.user_share.low <= u < e.spent.user_share.high)
-        for u in starts
+        _sum(price for share, price in shares if share.low <= u < share.high)
+        for u in {share.low for share, _ in shares}
     )
     # Pure events as one of their sum: that costs no less (Kairouz, Oh and Viswanath 2015).
     alone = (attrs.evolve(one, pures=(one.pure,) if one.pures else ()) for one in sums)

@@ -133,12 +133,8 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
 
 def refusal(error: Rejected, name: bytes, round: int) -> bytes:
     """Return a refusal as bytes. It holds no private value: reasons consist of names and public numbers."""
-    body = (
-        bytes([error.reason])
-        + bytes([len(error.party.encode()[:255])])
-        + error.party.encode()[:255]
-        + str(error).encode()
-    )
+    party = error.party.encode()[:255]
+    body = bytes([error.reason, len(party)]) + party + str(error).encode()
     return Message(Kind.REFUSAL, COORDINATOR, name, round, error.attempt, body).to_bytes()
 
 

@@ -99,14 +99,10 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
     certificate = _certificate(credentials.certificate)
     key = _private_key(credentials.key)
     signed_bytes = PURPOSE + agreement.hash
-    if isinstance(key, ec.EllipticCurvePrivateKey):
-        value = key.sign(signed_bytes, ec.ECDSA(SHA256()))
-    elif isinstance(key, rsa.RSAPrivateKey):
-        value = key.sign(signed_bytes, _PSS, SHA256())
-    elif isinstance(key, ed25519.Ed25519PrivateKey):
-        value = key.sign(signed_bytes)
-    else:
+    algorithm = _algorithm(key)
+    if algorithm is None:
         raise InvalidInput("the certificate's key cannot sign: it is neither an elliptic curve's, RSA nor Ed25519")
+    value = key.sign(signed_bytes, *algorithm)
     made = Signature(party, agreement.hash, certificate.public_bytes(Encoding.PEM), value)
     _check_signature(made, agreement, credentials.authority, party)
     return made
@@ -255,19 +251,23 @@ def _check_signature(signature: Signature, agreement: Agreement, authority: byte
         raise InvalidInput(f"{source}: this is not the signature of '{signature.party}': somebody changed it")
 
 
+def _algorithm(key: Any) -> tuple[Any, ...] | None:
+    """Return the arguments with which a key signs or verifies; None if it cannot."""
+    if isinstance(key, ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey):
+        return (ec.ECDSA(SHA256()),)
+    if isinstance(key, rsa.RSAPrivateKey | rsa.RSAPublicKey):
+        return _PSS, SHA256()
+    return () if isinstance(key, ed25519.Ed25519PrivateKey | ed25519.Ed25519PublicKey) else None
+
+
 def _verified(key: Any, value: bytes, signed_bytes: bytes) -> bool:
+    algorithm = _algorithm(key)
     try:
-        if isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(value, signed_bytes, ec.ECDSA(SHA256()))
-        elif isinstance(key, rsa.RSAPublicKey):
-            key.verify(value, signed_bytes, _PSS, SHA256())
-        elif isinstance(key, ed25519.Ed25519PublicKey):
-            key.verify(value, signed_bytes)
-        else:
-            return False
+        if algorithm is not None:
+            key.verify(value, signed_bytes, *algorithm)
+        return algorithm is not None
     except InvalidSignature:
         return False
-    return True
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
