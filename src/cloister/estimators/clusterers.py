@@ -90,8 +90,8 @@ class OneRound(PrivateClusterer):
 
 
 def estimator_of(result: Result) -> PrivateClusterer:
-    """The fitted estimator that a result stands for, by its method and trust."""
-    if result.privacy.trust == "Local" and result.method["name"].startswith("one-round"):
+    """Return the fitted estimator that a result stands for, by its method and trust."""
+    if result.privacy.trust == "Local" and result.method["name"].startswith(OneRound._defaults["method"]):
         return OneRound.of(result)
     return (KMedians if result.objective == "k-median" else KMeans).of(result)
 

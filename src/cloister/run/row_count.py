@@ -25,12 +25,13 @@ import numpy as np
 from cloister.accounting.budgeting import budget_of
 from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.buckets import BundleArrays, Space
-from cloister.core.budget import Budget, PrivacyNotion
+from cloister.core.budget import Budget, Measure, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Question, count
 from cloister.core.registry.registry import registry
+from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Session
 from cloister.core.types import Ints
 from cloister.run.method_selection import Planned
@@ -46,13 +47,6 @@ STAND_IN = 10**4
 
 LIKELY = 10**2, STAND_IN, 10**6
 """Numbers of rows for which a method is priced before the count; those that are too few for it need no budget."""
-
-ORACLES = {
-    "pure": "discrete-laplace",
-    "gaussian": "discrete-gaussian",
-    "zcdp": "discrete-gaussian",
-    "exact": "exact",
-}
 
 
 @final
@@ -160,5 +154,19 @@ def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
 
 
 def _question(budget: Budget) -> Question[Any, Any]:
-    oracle = registry().load(registry().spec("FrequencyOracle", ORACLES[budget.measure]))()
-    return count(SingleBucket(), oracle=oracle, budget=budget)
+    return count(SingleBucket(), oracle=_oracle(budget.measure), budget=budget)
+
+
+def _oracle(measure: Measure) -> FrequencyOracle[Any]:
+    """Return a curator's first oracle of counts in this measure. Budgets in rho are for Gaussian noise.
+
+    Raises: InvalidInput: none is installed.
+    """
+    specs = registry().in_order("FrequencyOracle", "Central")
+    if measure == "exact":
+        specs = [spec for spec in registry().specs("FrequencyOracle") if not spec.private]
+    for spec in specs:
+        oracle: FrequencyOracle[Any] = registry().load(spec)()
+        if oracle.measure == ("gaussian" if measure == "zcdp" else measure):
+            return oracle
+    raise InvalidInput("no installed oracle can count the rows: give their public number (--rows N, rows=N)")

@@ -17,6 +17,7 @@ import numpy as np
 
 from cloister.core.domains import Box
 from cloister.core.errors import PrivacyWarning, UtilityWarning
+from cloister.core.frames import GROUP
 from cloister.core.types import Bools, Floats
 from cloister.run.estimates import table_in
 from cloister.run.request import PreparedRun
@@ -176,9 +177,6 @@ def at_bounds(result: Result) -> list[str]:
         f"that the bounds are those of these columns, one pair (lower, upper) each and in the columns' units"
     ]
 
-
-GROUP = 0.04
-"""Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is said."""
 
 NEAR = 0.05
 """Part of an interval: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""

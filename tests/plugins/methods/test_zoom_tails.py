@@ -15,8 +15,9 @@ from scipy import stats
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
+from cloister.core.frames import GROUP
 from cloister.core.registry.making import make
-from cloister.plugins.methods.zoom import GROUP, Zoom
+from cloister.plugins.methods.zoom import Zoom
 from cloister.plugins.methods.zoom_ranges import (
     CODES,
     EASE,

@@ -37,7 +37,7 @@ from cloister.core.capabilities import chooses_k, slack
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import GRADES, Reframed, SignLogScale, cube, grade_starts, unknown_columns
+from cloister.core.frames import GRADES, GROUP, Reframed, SignLogScale, cube, grade_starts, unknown_columns
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -56,12 +56,8 @@ and shuttle, with hst-means; ``SURE`` and ``ROOM`` on unbalance and shuttle, wit
 
 SHARES_UNKNOWN = 0.2, 0.3
 
-GROUP = 0.04
-"""Of the rows: no group of so many has its middle outside an interval. The least share by which that can be promised is
-taken; if there is none, the largest, and what it can promise is stated."""
-
 WIDER = 0.2
-"""The same for a method that stands wide bounds: only those that are wider still are cut."""
+"""The same as ``GROUP`` for a method that stands wide bounds: only those that are wider still are cut."""
 
 FINE = 0.0025
 """Where a range is unknown, no more than a tenth is paid if a bin's standard error is then at most this part of the
