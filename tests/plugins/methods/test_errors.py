@@ -14,7 +14,7 @@ import pytest
 from cloister.accounting import PrivacyTarget
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_error
-from cloister.core.clustering import Coreset, Problem
+from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Box
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
@@ -30,6 +30,7 @@ from cloister.plugins.methods.errors import (
     count_error,
     divided,
     hidden,
+    of_own_rows,
     of_points,
     of_steps,
     sizes_of,
@@ -54,6 +55,16 @@ def test_the_error_of_a_count_is_the_one_that_its_table_states(name: str, budget
     near = NearestCenter(problem.domain.snap(PAIR), problem.domain.max_norm)
     (table,) = session.ask(count(near, oracle=oracle, budget=budget))
     assert count_error(oracle, 2, budget, problem) == pytest.approx(table.standard_error(np.arange(1))[0], rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "spreads"), [("optimised-local-hashing", 7.0), ("discrete-gaussian", 3.0)])
+def test_rows_of_a_bucket_add_noise_where_users_are_divided_or_answer_for_themselves(name: str, spreads: float) -> None:
+    """A quarter of the users: a binomial of n / 4 counted four times, and 4 n for reports that hold by chance 1/2."""
+    oracle: Any = make("FrequencyOracle", name)
+    (quarter, _) = Budget("pure", 1.0).split_users(PublicRng.from_seed(1), 0.25, 0.75)
+    assert of_own_rows(np.array([100.0, -5.0]), oracle, quarter) == pytest.approx([math.sqrt(100 * spreads), 0.0])
+    whole = of_own_rows(np.array([100.0]), oracle, Budget("pure", 1.0))
+    assert whole == pytest.approx([10.0 if spreads == 7 else 0.0])
 
 
 def steps(**changes: Any) -> dict[str, Any]:
@@ -90,6 +101,14 @@ def test_what_clipping_cut_off_counts_by_half_and_mostly_along_the_step() -> Non
     assert found[1] == pytest.approx(0.4 * np.sqrt([0.125, 0.875]), rel=1e-3)
 
 
+def test_without_a_step_nobody_knows_in_which_direction_clipping_cut_off() -> None:
+    found = steps(noise=np.zeros(2), cut=np.array([0.4, 0.8]))["centers_error"]
+    assert found == pytest.approx(np.sqrt(0.5) * np.array([[0.2, 0.2], [0.4, 0.4]]))
+    half = {"steps": np.array([[1e-6, 0.0]] * 2), "shortened": np.array([[1e-6, 0.0]] * 2)}
+    found = steps(**half, noise=np.zeros(2), cut=np.full(2, 0.4))["centers_error"]
+    assert found[0] == pytest.approx(0.2 * np.sqrt([0.375 + 0.3125, 0.3125]), rel=1e-3)
+
+
 def test_what_shrinking_took_off_a_step_counts_beyond_its_noise() -> None:
     found = steps(shortened=np.array([[0.5, 0.05], [0.0, -0.6]]))["centers_error"]
     assert found[0] == pytest.approx([0.5, 0.1])
@@ -100,6 +119,8 @@ def test_of_a_group_that_noise_may_hide_no_more_is_known_than_how_far_rows_are_f
     found = steps(sizes=np.array([10.0, 400.0]), counted=np.array([10.0, 400.0]), spread=3.0)["centers_error"]
     assert found[0].min() > 3 / math.sqrt(2)
     assert found[1] == pytest.approx([0.2, 0.2], rel=1e-3)
+    near = steps(sizes=np.array([10.0, 400.0]), counted=np.array([10.0, 400.0]), spread=0.1)["centers_error"]
+    assert near[0].min() > 1 / math.sqrt(2)  # half way to the next centre
 
 
 def test_a_centre_that_jumped_from_an_empty_place_may_have_met_rows() -> None:
@@ -131,6 +152,16 @@ def test_the_noise_of_cells_spreads_sizes_as_much_as_is_stated() -> None:
     assert LEFT_OUT * np.linalg.norm(moved, axis=0) == pytest.approx(stated)
 
 
+def test_a_cell_as_wide_as_centres_are_apart_holds_all_rows_of_a_group_at_its_border() -> None:
+    none = np.empty((0, 2)), np.empty(0), np.empty(0)
+    at = np.array([[0.0, 0.0], [1.0, 0.0]])
+    corners = np.array([[[0.0, -1.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]])  # both are cut in halves
+    cells = coreset(corners.mean(axis=1), 100.0, 0.0, cells=corners)
+    assert sizes_of(cells, at, *none)[1] == pytest.approx(np.full(2, LEFT_OUT * 2 * 100 * BORDER * 0.5), rel=0.02)
+    apart = coreset(np.array([[-3.0, 0.0]]), 100.0, 5.0, cells=np.array([[[-4.0, -1.0], [-2.0, 1.0]]]))
+    assert sizes_of(apart, PAIR, *none)[1] == pytest.approx([LEFT_OUT * 5] * 2)  # the second has no cell
+
+
 def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
     none = np.empty((0, 2)), np.empty(0), np.empty(0)
     cut = sizes_of(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), *none)[1]  # half of the third cell
@@ -160,6 +191,14 @@ def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() 
     for empty, k in itertools.product((np.zeros(3), np.array([0.0, 1.0, -4.0])), (1, 2)):
         some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], WIDE)
         assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
+
+
+def test_what_one_group_may_lose_another_may_gain() -> None:
+    points = Coreset(np.array([[-1.0, 0.0], [-0.1, 0.0], [1.0, 0.0]]), np.array([100.0, 300.0, 0.0]))
+    first, second = of_points(points, PAIR, PAIR, WIDE)["weights_error"]
+    assert second == pytest.approx(first, rel=0.05)
+    noisy = attrs.evolve(points, errors=Errors(np.zeros(3), np.array([50.0, 0.0, 0.0])))
+    assert of_points(noisy, PAIR, PAIR, WIDE)["weights_error"][0] > first  # a point in doubt stands for rows around it
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

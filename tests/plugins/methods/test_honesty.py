@@ -15,9 +15,11 @@ from cloister.core.clustering import Problem
 from cloister.core.types import Floats
 from cloister.metrics import labels
 from cloister.plugins.methods.clipping import DistanceBins
-from cloister.plugins.methods.distances import GROUP_BINS, GroupDistances, plausible, tail
+from cloister.plugins.methods.distances import GROUP_BINS, Distances, GroupDistances, Reach, plausible, tail
+from cloister.plugins.methods.grid_means import cut_off
 from cloister.plugins.methods.rounds import nearest_within
-from tests.plugins.methods.runs import cube, made, run
+from tests.plugins.methods.runs import LOCAL, cube, made, run
+from tests.plugins.tables import coreset
 from tests.test_benchmark_datasets import datasets, script
 
 sys.modules.setdefault("datasets", datasets)
@@ -95,7 +97,7 @@ def test_what_clipping_cut_off_is_stated(monkeypatch: pytest.MonkeyPatch) -> Non
     stated, cut = measuring.of_steps, list[Floats]()
 
     def seen(*args: Any, **more: Any) -> dict[str, Any]:
-        if more["cut"] is not None:
+        if np.ndim(more["cut"]):
             cut.append(more["cut"])
         return stated(*args, **more)
 
@@ -120,6 +122,58 @@ def test_the_mean_length_beyond_a_radius_is_what_rows_in_bins_have(radius: float
     found = GroupDistances(bins, counts, 0.0, 100_000.0).excess(np.array([radius]), domain)[0]
     exact = np.maximum(np.linalg.norm(domain.real(rows), axis=1) - radius, 0).mean()
     assert found == pytest.approx(exact, rel=0.5)
+
+
+def reach(counts: list[float]) -> Reach:
+    """Of two groups in one bin each: rows within about 1, and rows about 4 away."""
+    near = nearest_within(math.inf, np.array([[-1.0, 0.0], [1.0, 0.0]]), cube(2, 4.0))
+    bins = DistanceBins(near, 2 * cube(2, 4.0).max_norm)
+    found = np.zeros(bins.number)
+    found[np.searchsorted(bins.edges, (np.array([1.0, 4.0]) / cube(2, 4.0).unit) ** 2)] = counts
+    return Reach(1.0, Distances(bins, found, np.zeros(bins.number)))
+
+
+def test_what_is_cut_off_all_groups_may_lie_in_one_that_noise_hides() -> None:
+    """A tenth of the rows is beyond the radius. Of two clear groups each has it by chance; one that noise hides may
+    have all of it, and no row is cut off by more than half of the domain's diagonal."""
+    domain, radii = cube(2, 4.0), np.ones(2)
+    found = reach([900.0, 100.0])
+    assert found.distances is not None
+    overall = found.distances.excess(radii, 1000.0, domain)
+    assert overall == pytest.approx(np.full(2, 0.1 * 3), rel=0.3)
+    clear = found.excess(radii, np.array([500.0, 500.0]), np.ones(2), 1000.0, domain)
+    assert clear == pytest.approx(overall * math.sqrt(2), rel=1e-3)
+    one = found.excess(radii, np.array([900.0, 100.0]), np.full(2, 60.0), 1000.0, domain)
+    assert one == pytest.approx([overall[0] / 0.9 / math.sqrt(2), overall[0] / 0.1], rel=0.01)
+    assert found.excess(radii, np.array([999.0, 1.0]), np.ones(2), 1000.0, domain)[1] <= domain.diameter / 2
+    assert Reach(1.0).excess(radii, np.ones(2), np.ones(2), 1000.0, domain) is None
+
+
+def test_rows_are_as_far_as_the_root_mean_square_of_their_distances() -> None:
+    assert reach([900.0, 100.0]).spread(1000.0, cube(2, 4.0)) == pytest.approx(math.sqrt(0.9 * 1 + 0.1 * 16), rel=0.3)
+    assert Reach(1.0).spread(1000.0, cube(2)) == 1.0
+
+
+def test_cells_say_in_which_direction_clipping_cut_rows_off() -> None:
+    at = np.array([[-1.0, 0.0], [0.5, 0.0], [3.0, 0.0], [9.0, 0.0]])
+    found = cut_off(
+        coreset(at, [10.0, 60.0, 30.0, 5.0]), np.array([[0.0, 0.0], [9.0, 0.0]]), np.ones(2), np.array([100, 5])
+    )
+    assert found == pytest.approx(np.array([[0.3 * 2, 0.0], [0.0, 0.0]]))
+
+
+def test_sizes_hold_where_few_users_are_asked_for_each_count() -> None:
+    """Root mean square of deviations in stated errors, of eight runs under Local trust: seeds are fixed."""
+    g = np.random.default_rng(3)
+    groups = g.choice(3, 20_000, p=[0.5, 0.3, 0.2])
+    rows = np.array([[-0.6, -0.5], [0.5, 0.6], [0.6, -0.6]])[groups] + 0.05 * g.normal(size=(20_000, 2))
+    problem = Problem(3, cube(2), 20_000, Budget("pure", 5.0))
+    off = list[Floats]()
+    for seed in range(8):
+        found = run(made("radius-means", LOCAL), rows, problem, seed)[0]
+        exact = np.bincount(labels(rows, found.centers), minlength=3)
+        off.append((found.weights - exact) / found.details["weights_error"])
+    assert 0.4 < float(np.sqrt(np.mean(np.square(off)))) < 1.0
 
 
 def test_thin_rows_of_many_bins_show_together() -> None:

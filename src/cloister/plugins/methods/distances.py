@@ -16,7 +16,7 @@ from cloister.core.domains import Domain
 from cloister.core.roles import FrequencyOracle
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import DistanceBins
-from cloister.plugins.methods.errors import count_error
+from cloister.plugins.methods.errors import count_error, hidden_by_noise
 from cloister.plugins.methods.post_processing import projected
 
 SEEN = 2.0
@@ -44,6 +44,11 @@ class Distances:
     def within(self, share: float, rows: float, domain: Domain) -> float:
         """The distance within which this share of the rows has a centre, in the caller's units."""
         return self.bins.quantile(self.counts, share, rows, domain)
+
+    def excess(self, radii: Floats, rows: float, domain: Domain) -> Floats:
+        """What clipping to radii (k,) takes off the length of a row of all groups on average."""
+        shares = projected(self.counts, rows) / rows
+        return np.asarray(np.maximum(typical(self.bins, domain) - radii[:, None], 0.0) @ shares, np.float64)
 
     def details(self, domain: Domain) -> dict[str, Any]:
         """As a result holds them: outer edges of the bins, in units of the frame that the run worked in."""
@@ -83,7 +88,7 @@ class GroupDistances:
         overall = projected(self.counts.sum(axis=0), self.rows)
         rows = seen + SEEN * self.error * overall / max(float(overall.sum()), 1e-300)
         shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
-        beyond = np.maximum(self._typical(domain) - np.reshape(radii, (len(shares), -1, 1)), 0.0)
+        beyond = np.maximum(typical(self.bins, domain) - np.reshape(radii, (len(shares), -1, 1)), 0.0)
         return np.reshape(np.einsum("jm,jrm->jr", shares, beyond), np.shape(radii))
 
     @cached_property
@@ -105,11 +110,6 @@ class GroupDistances:
         losses = self.excess(tried, domain) ** 2 + (noise[:, None] * tried) ** 2
         return np.asarray(tried[np.arange(len(noise)), losses.argmin(axis=1)], np.float64)
 
-    def _typical(self, domain: Domain) -> Floats:
-        """Root mean square distance (m,) of rows that are spread evenly over a bin's squared distances."""
-        edges = np.append(0.0, np.sqrt(self.bins.edges)) * domain.unit
-        return np.asarray(np.sqrt((edges[:-1] ** 2 + edges[1:] ** 2) / 2), np.float64)
-
 
 @final
 @attrs.frozen(eq=False)
@@ -126,9 +126,39 @@ class Reach:
     distances: Distances | None = None
     groups: GroupDistances | None = None
 
+    def excess(self, radii: Floats, sizes: Floats, errors: Floats, rows: float, domain: Domain) -> Floats | None:
+        """Mean length (k,) that clipping to radii cuts off a row of each group; None: nobody asked.
+
+        Where noise hides the distances of single groups, all that is cut off may lie in one of them: in a group that
+        noise may hide, or else in any of k with the same chance. Stated is the root mean square.
+
+        Args: sizes (k,) of the groups, and their standard errors (k,); rows, how many there are.
+        """
+        if self.groups is not None:
+            return self.groups.excess(radii, domain)[: len(sizes)]
+        if self.distances is None:
+            return None
+        overall = self.distances.excess(radii[: len(sizes)], rows, domain)
+        alone = np.minimum(overall * rows / np.maximum(sizes, errors), domain.diameter / 2)
+        chance = 1 / len(sizes) + (1 - 1 / len(sizes)) * hidden_by_noise(sizes, errors)
+        return np.asarray(np.sqrt(chance) * alone, np.float64)
+
+    def spread(self, rows: float, domain: Domain) -> float:
+        """Root mean square distance of all rows from their centre; the radius where nobody asked."""
+        if self.distances is None:
+            return self.radius
+        shares = projected(self.distances.counts, rows) / rows
+        return math.sqrt(float(shares @ typical(self.distances.bins, domain) ** 2))
+
     def details(self, domain: Domain) -> dict[str, Any]:
         """Distances as a result holds them."""
         return {} if self.distances is None else self.distances.details(domain)
+
+
+def typical(bins: DistanceBins, domain: Domain) -> Floats:
+    """Root mean square distance (m,) of rows that are spread evenly over a bin's squared distances."""
+    edges = np.append(0.0, np.sqrt(bins.edges)) * domain.unit
+    return np.asarray(np.sqrt((edges[:-1] ** 2 + edges[1:] ** 2) / 2), np.float64)
 
 
 def tail(counts: Floats, error: float) -> Floats:

@@ -34,11 +34,14 @@ covers the noise, and what lies between a figure and what it stands for:
 * A k-median's pulls are smoothed near their centre: ``SMOOTHED`` of that length, in any direction.
 * Clipping takes off a mean what rows beyond the radius are farther out: at most the mean length cut off, where it was
   measured (``CUT``); else ``CLIPPED`` of the radius, in any direction.
-* Of a group that noise may hide, no more is known than how far rows are from their centres (``spread``).
+* Of a group that noise may hide, no more is known than how far rows are from their centres (``spread``), or that its
+  rows lie across the border to the next one.
+* Where users are divided over questions, or answer for themselves, a group's own rows add to the error of its count
+  (``of_own_rows``).
 * Sizes that were moved to add up to the public number of rows are off by as much as they were moved.
 * Of a centre without any released point, nothing is known but how many rows noise hides, in any point.
 * A cell at the border of two groups is divided by volume, as if its rows fell on one side or the other by chance, half
-  of them together (``BORDER``).
+  of them together (``BORDER``); all cells at once, as far as they are as wide as centres are apart.
 
 The parts are calibrated on generated mixtures, s1 and house, and measured by ``benchmarks/honesty.py`` (page
 explanation/errors.md). An error is too large rather than too small where centres still move far (``shrunk-lloyd``).
@@ -59,8 +62,8 @@ from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
 from cloister.core.lattice import Bound
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.trust import Aggregated, Central
-from cloister.core.types import Floats
+from cloister.core.trust import Aggregated, Central, Local
+from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.post_processing import held, nearest
 
@@ -141,9 +144,6 @@ CLIPPED = 0.02
 """Share of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out, where nobody
 measured how many there are."""
 
-MEASURED = 0.004
-"""The same where it was measured, for what bins do not resolve."""
-
 CUT, ALONG = 0.5, 0.75
 """Share of the mean length that clipping cut off, which is the most that it can have moved a mean by: standard error,
 and how much of its square lies along the step."""
@@ -172,9 +172,9 @@ def of_steps(
     centers: Floats,
     steps: Floats,
     noise: Floats,
-    radii: Floats,
+    radii: Floats | float,
     *,
-    cut: Floats | None = None,
+    cut: Floats | float = 0.0,
     shortened: Floats | float = 0.0,
     spread: float = 0.0,
 ) -> dict[str, Any]:
@@ -183,8 +183,9 @@ def of_steps(
     Args:
         sizes: (k,) as they are released. counted: (k,) as they were counted. count_errors: (k,) of these.
         centers: (k, d) as they are released. steps: (k, d) that they went last.
-        noise: (k,) standard errors of a coordinate of the steps. radii: (k,) that offsets were clipped to.
-        cut: (k,) length that clipping cut off a row on average, where it was measured.
+        noise: (k,) standard errors of a coordinate of the steps.
+        radii: (k,) that offsets were clipped to, where nobody measured what that cut off.
+        cut: (k,) length that clipping cut off a row on average, as far as it is known.
         shortened: (k, d) by which steps are shorter than the means of the offsets, noise included.
         spread: distance that most rows have from their centre: as far may the mean of rows be that noise hides.
     """
@@ -194,15 +195,15 @@ def of_steps(
         UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2),
         from_borders(np.maximum(sizes, count_errors), centers, steps),
     )
-    if cut is None:
-        fixed = np.hypot(noise, CLIPPED * radii)[:, None]
-    else:
-        directions = ALONG * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - ALONG) / steps.shape[1]
-        fixed = np.hypot(np.hypot(noise, MEASURED * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
+    whole = np.linalg.norm(steps + shortened, axis=1)
+    along_step = (ALONG * np.minimum(lengths / np.maximum(whole, 1e-300), 1.0))[:, None]
+    directions = along_step * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - along_step) / steps.shape[1]
+    fixed = np.hypot(np.hypot(noise, CLIPPED * radii)[:, None], CUT * np.reshape(cut, (-1, 1)) * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     bias = np.sqrt(np.maximum(shortened**2 - noise[:, None] ** 2, 0.0))
-    hiding = np.minimum(count_errors / np.maximum(sizes - count_errors, np.maximum(count_errors, 1e-300)), 1.0)
-    unknown = (spread / math.sqrt(steps.shape[1]) * hiding**4)[:, None] if spread else 0.0
+    hiding = hidden_by_noise(sizes, count_errors)
+    nowhere = np.maximum(spread, to_next(centers) / 2) if len(centers) > 1 else spread
+    unknown = (nowhere / math.sqrt(steps.shape[1]) * hiding)[:, None] if spread else 0.0
     return {
         "weights_error": LEFT_OUT * np.sqrt(count_errors**2 + moved**2 + sides**2),
         "centers_error": np.sqrt(along**2 + fixed**2 + bias**2 + unknown**2),
@@ -215,6 +216,22 @@ def count_error(oracle: FrequencyOracle[Any], buckets: int, budget: Budget, prob
     that did not look can be replayed."""
     variance = oracle.variance(Space((buckets,)), budget, problem.context(budget))
     return math.sqrt(variance) / budget.fraction
+
+
+def of_own_rows(sizes: Floats, oracle: FrequencyOracle[Any], budget: Budget) -> Floats:
+    """Standard errors (k,) that the rows of a bucket add to its own count, which that of an empty bucket leaves out.
+
+    Where a share f of the users is asked, n rows have a binomial spread, n (1 / f - 1). A report of a user supports her
+    own bucket by chance alone: that of an oracle which tells it half of the time (optimised local hashing and unary
+    encoding) adds n / f, others less.
+    """
+    part = budget.fraction
+    return np.asarray(np.sqrt(np.maximum(sizes, 0.0) * (1 / part - 1 + (oracle.trust is Local) / part)), np.float64)
+
+
+def hidden_by_noise(sizes: Floats, errors: Floats | float) -> Floats:
+    """How much (k,), of 1, noise of these standard errors hides groups: all up to two of them, a sixteenth at three."""
+    return np.asarray(np.minimum(errors / np.maximum(sizes - errors, np.maximum(errors, 1e-300)), 1.0) ** 4, np.float64)
 
 
 def unseen(sizes: Floats, rows: int, radius: float) -> Floats:
@@ -286,13 +303,17 @@ def of_points(
     """
     k, groups, weights = len(found), nearest(points.points, found), np.maximum(points.weights, 0.0)
     noise = Errors(*np.zeros((2, len(weights)))) if points.errors is None else points.errors
-    first, second = _two_nearest(centers - domain.middle, points.points)
-    reach = np.minimum(_two_nearest(points.points[weights > 0], points.points)[1] / 2, domain.diameter)
+    (first, second), others = _two_nearest(centers - domain.middle, points.points)
+    reach = _two_nearest(points.points[weights > 0], points.points)[0][1] / 2
+    reach = np.maximum(reach, math.sqrt(domain.dimension) * noise.sums / np.maximum(weights, 1.0))
+    reach = np.minimum(reach, domain.diameter)
     between = (weights * np.minimum(1.0, (first + reach) / np.maximum(second, 1e-300)) ** BETWEEN) ** 2
     second = np.minimum(second, domain.diameter)
-    doubt = np.bincount(groups, noise.weights**2 + between, minlength=k)
+    doubt, far = np.bincount(groups, noise.weights**2 + between, minlength=k), between * second**2 / domain.dimension
     sizes = np.maximum(held(groups, weights, k), 1.0)
-    sums = np.bincount(groups, noise.sums**2 + between * second**2 / domain.dimension, minlength=k)
+    sums = np.bincount(groups, noise.sums**2 + far, minlength=k)
+    if k > 1:  # what one group may lose another may gain
+        doubt, sums = doubt + np.bincount(others, between, minlength=k), sums + np.bincount(others, far, minlength=k)
     spread = np.minimum(np.sqrt(sums) / sizes, domain.diameter / 2)
     empty = np.bincount(groups, minlength=k) == 0
     doubt[empty], spread[empty] = (noise.weights**2).max(initial=0.0), domain.diameter / 2
@@ -304,14 +325,15 @@ def of_points(
     }
 
 
-def _two_nearest(places: Floats, points: Floats) -> tuple[Floats, Floats]:
-    """Distances (m,) from points (m, d) to the nearest of other points (p, d), and to the next; infinite without."""
+def _two_nearest(places: Floats, points: Floats) -> tuple[tuple[Floats, Floats], Ints]:
+    """Distances (m,) from points (m, d) to the nearest of other points (p, d), and to the next (infinite without), and
+    which one the next is."""
     from scipy.spatial import KDTree  # slow to import, and only a part of the methods need it
 
     if not len(places):
-        return np.full(len(points), math.inf), np.full(len(points), math.inf)
-    found = KDTree(places).query(points, 2)[0]
-    return found[:, 0], found[:, 1]
+        return (np.full(len(points), math.inf), np.full(len(points), math.inf)), np.zeros(len(points), np.int64)
+    distances, ids = KDTree(places).query(points, 2)
+    return (distances[:, 0], distances[:, 1]), ids[:, 1]
 
 
 def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats) -> tuple[Floats, Floats]:
@@ -327,9 +349,13 @@ def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, e
     noise = np.zeros(len(cells.weights)) if cells.errors is None else cells.errors.weights
     groups = nearest(middles, centers)
     sizes = cells.weights @ parts + np.bincount(groups, counts, minlength=k)
-    border = (BORDER * cells.weights) ** 2 @ (parts * (1 - parts))
+    border = BORDER * cells.weights[:, None] * np.sqrt(parts * (1 - parts))
+    width = float(np.mean(cells.cells[:, 1] - cells.cells[:, 0]))
+    together = np.minimum(width / to_next(centers), 1.0) ** 2  # a cell so wide holds all rows of a group at its border
+    doubt = (1 - together) * (border**2).sum(axis=0) + together * border.sum(axis=0) ** 2
     variances = noise**2 @ parts**2 + np.bincount(groups, errors**2, minlength=k)
-    return np.maximum(sizes, 0.0), LEFT_OUT * np.sqrt(variances + border)
+    least = float(noise.min(initial=math.inf if len(noise) else 0.0)) ** 2  # of a group that no cell is in
+    return np.maximum(sizes, 0.0), LEFT_OUT * np.sqrt(np.maximum(variances + doubt, least))
 
 
 def divided(cells: Floats, centers: Floats) -> Floats:

@@ -68,7 +68,7 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
 from cloister.plugins.methods.distances import plausible, tells_groups
-from cloister.plugins.methods.errors import ErrorLaw, of_steps, sizes_of
+from cloister.plugins.methods.errors import ErrorLaw, of_own_rows, of_steps, sizes_of
 from cloister.plugins.methods.measuring import Measuring, Stepped
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
 from cloister.plugins.methods.suggesting import suggested
@@ -142,8 +142,9 @@ class GridMeans(Generic[T]):
         if self.measures(problem, per_count):
             moved = self._clipped_by_group(problem, session, near, sizes, per_sum)
         else:
-            moved = self._clipped(problem, session, near, sizes, radii, per_sum)
+            moved = self._clipped(problem, session, near, sizes, radii, per_sum, cells.value)
         weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, every, errors, cells.value))
+        weight_errors = np.hypot(weight_errors, of_own_rows(weights, self.counts, per_count))
         return Clustering(moved.centers, weights, details | moved.stated | {"weights_error": weight_errors})
 
     def _clipped(
@@ -154,6 +155,7 @@ class GridMeans(Generic[T]):
         sizes: Floats,
         radii: Floats,
         per_sum: Budget,
+        cells: Coreset,
     ) -> Stepped:
         """Step 3 by radii that the cells tell."""
         domain, k = problem.domain, len(sizes)
@@ -161,8 +163,12 @@ class GridMeans(Generic[T]):
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
         steps = stepped(totals[:k], errors[:k], sizes, radii)
-        centers = domain.truncate(domain.real(near.centers)[:k] + steps)
-        stated = of_steps(sizes, sizes, np.zeros(k), centers, steps, STEP * errors[:k] / sizes, 2 * radii)
+        before = domain.real(near.centers)[:k]
+        centers = domain.truncate(before + steps)
+        short = totals[:k] / sizes[:, None] + cut_off(cells, before, radii, sizes) - steps
+        stated = of_steps(
+            sizes, sizes, np.zeros(k), centers, steps, STEP * errors[:k] / sizes, 2 * radii, shortened=short
+        )
         return Stepped(centers, sizes, stated)
 
     def _clipped_by_group(
@@ -257,6 +263,16 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
     pooled = pooled_james_stein(steps, noise, sizes)
     longest = 1 / (1 + sums.shape[1] * (noise / radii) ** 2)
     return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
+
+
+def cut_off(cells: Coreset, centers: Floats, radii: Floats, sizes: Floats) -> Floats:
+    """Mean vectors (k, d) that clipping to radii takes off the rows of each group, by the cells they are in."""
+    groups = nearest(cells.points, centers)
+    offsets = cells.points - centers[groups]
+    lengths = np.maximum(np.linalg.norm(offsets, axis=1), 1e-300)
+    weights = np.maximum(cells.weights, 0.0) * np.maximum(1 - radii[groups] / lengths, 0.0)
+    sums = [np.bincount(groups, weights * column, minlength=len(centers)) for column in offsets.T]
+    return np.asarray(np.column_stack(sums) / sizes[:, None], np.float64)
 
 
 def left_out(grid: GridCells, counts: Floats, errors: Floats, cells: Coreset) -> tuple[Floats, Floats, Floats]:

@@ -38,7 +38,7 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
-from cloister.plugins.methods.errors import MISSED, ErrorLaw, limits, of_steps, unseen
+from cloister.plugins.methods.errors import MISSED, ErrorLaw, limits, of_own_rows, of_steps, unseen
 from cloister.plugins.methods.post_processing import filled, james_stein, towards_middle
 from cloister.plugins.methods.rounds import (
     ErrorAnalysis,
@@ -158,14 +158,20 @@ class Lloyd(Generic[T]):
         found = np.mean(iterates[-self.average :], axis=0)
         found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
         sizes = np.maximum(weights, 0.0)
+        size_errors = np.hypot(count_errors, of_own_rows(sizes, self.counts, schedule.per_count))
+        radii, away = limits(within, len(every)), unseen(sizes, problem.rows, within)
         stated = of_steps(
             sizes,
             weights,
-            np.hypot(count_errors, unseen(sizes, problem.rows, within)),
+            np.hypot(size_errors, away),
             found,
             found - before,
             errors[:, 0],
-            limits(within, len(every)),
+            radii,
+            cut=radii
+            * away
+            / np.maximum(sizes, np.maximum(size_errors, 1.0)),  # rows beyond the radius are as far at least
+            spread=radii[0],
         )
         return Clustering(
             found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}

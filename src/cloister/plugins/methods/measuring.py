@@ -30,7 +30,7 @@ from cloister.plugins.methods.distances import (
     plausible,
     tells_groups,
 )
-from cloister.plugins.methods.errors import count_error, of_steps
+from cloister.plugins.methods.errors import count_error, of_own_rows, of_steps
 from cloister.plugins.methods.post_processing import believed, denoised, empirical_bayes, james_stein, projected
 from cloister.plugins.methods.rounds import nearest_within, shortened
 from cloister.plugins.trees.directions import directions
@@ -280,7 +280,8 @@ class Measuring(Generic[T]):
         if known is None:
             assert per_count is not None
             error = count_error(self.counts, self.problem.k, per_count, self.problem)
-            counted, count_errors = counts[0].at(every), np.full(k, error)
+            counted = counts[0].at(every)
+            count_errors = np.hypot(error, of_own_rows(np.maximum(counted, error), self.counts, per_count))
         else:
             counted, count_errors = known
         held = np.maximum(projected(counted, rows), self.least_rows())
@@ -288,6 +289,7 @@ class Measuring(Generic[T]):
         centers = domain.truncate(domain.real(near.centers[:k]) + steps)
         sizes = np.maximum(counted, 0.0)
         own = np.maximum(sizes, np.maximum(count_errors, 1.0))
+        cut = reach.excess(radii, sizes, np.maximum(count_errors, 1.0), rows, domain)
         stated = of_steps(
             sizes,
             counted,
@@ -295,10 +297,10 @@ class Measuring(Generic[T]):
             centers,
             steps,
             stretch * errors / own,
-            radii[:k],
-            cut=None if reach.groups is None else reach.groups.excess(radii, domain)[:k],
+            radii[:k] if cut is None else 0.0,
+            cut=0.0 if cut is None else cut,
             shortened=stretch * totals / own[:, None] - steps,
-            spread=reach.radius,
+            spread=reach.spread(rows, domain),
         )
         return Stepped(centers, sizes, stated)
 

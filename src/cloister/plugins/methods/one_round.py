@@ -52,7 +52,7 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_points
+from cloister.plugins.methods.errors import hidden, of_own_rows, of_points
 from cloister.plugins.methods.post_processing import held, nearest, placed
 
 
@@ -80,7 +80,8 @@ class GridCounts(Generic[T]):
         details = {"leaves": len(cells.weights)}
         if cells.errors is not None:
             inner = attrs.evolve(cells, points=cells.points - domain.middle)
-            missing = hidden(weights, problem.rows)
+            own = of_own_rows(weights, self.counts, problem.budget)
+            missing = np.hypot(hidden(weights, problem.rows), own)
             details |= of_points(inner, centers - domain.middle, domain.truncate(centers), domain, missing)
             del details["centers_error"]  # nothing says how rows lie in a cell
         return Clustering(domain.truncate(centers), weights, details)
@@ -159,7 +160,8 @@ class OneRoundMeans(Generic[T]):
         if self.centers == "groups":
             centers = cells.of_groups(groups, k)
         found, weights = placed(centers, leaves, domain)
-        missing = hidden(weights, len(trees) * problem.rows)
+        own = of_own_rows(weights, self.counts, per_count[0])
+        missing = np.hypot(hidden(weights, len(trees) * problem.rows), own)
         stated = of_points(leaves, centers, found, domain, missing)
         stated["weights_error"] = stated["weights_error"] / len(trees)
         return Clustering(found, weights / len(trees), {"leaves": len(groups), "partitions": len(trees), **stated})
