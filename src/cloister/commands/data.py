@@ -107,7 +107,7 @@ def make_blobs(
     labels: Labels = None,
 ) -> None:
     """Generate Gaussian groups in [-1, 1]."""
-    from cloister.lab.made import blobs
+    from cloister.lab.generated import blobs
 
     targets = _targets(out, labels)
     table = blobs(rows, columns, k, separation=separation, unequal=unequal, outliers=outliers, seed=_seed(seed))
@@ -117,7 +117,7 @@ def make_blobs(
 @make_app.command("moons")
 def make_moons(out: Out, rows: Rows = 1000, seed: Seed = 0, labels: Labels = None) -> None:
     """Generate two half circles, which centres cannot separate."""
-    from cloister.lab.made import moons
+    from cloister.lab.generated import moons
 
     targets = _targets(out, labels)
     _save(moons(rows, seed=_seed(seed)), *targets)
@@ -129,7 +129,7 @@ def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels 
 
     It has an id, a date, a ward, an emergency flag and eight numbers, of seven groups of patients.
     """
-    from cloister.lab.made import hospital
+    from cloister.lab.hospital import hospital
 
     targets = _targets(out, labels)
     _save(hospital(rows, _seed(seed)), *targets)

@@ -1,9 +1,4 @@
-"""Public data sets: their catalogue, and getting them.
-
-The catalogue of public data sets: what they are, where they come from, and by what they are known again.
-
-Getting a public set from its source. Only when somebody asks, and only what the catalogue's SHA-256 knows again.
-"""
+"""Catalogue of public data sets, and their download."""
 
 from __future__ import annotations
 
@@ -33,26 +28,27 @@ from cloister.core.types import Floats
 CATALOGUE: Final = Path(__file__).with_name("catalogue.toml")
 
 SKLEARN: Final = "sklearn:"
-"""Begins the source of a set that scikit-learn carries."""
+"""Prefix of the source of a set included in scikit-learn."""
 
 
 @final
 @attrs.frozen(kw_only=True)
 class Entry:
-    """A public data set.
+    """Public data set.
 
     Args:
-        name: by which it is asked for.
-        title: what it is.
-        rows, columns: its size.
-        k: how many groups papers look for in it.
-        licence: as far as its page says.
-        source: addresses, whose lines follow one another; or a function of scikit-learn.
+        name: its key in the catalogue.
+        title: a short description.
+        rows: number of rows.
+        columns: number of columns.
+        k: number of groups that papers look for.
+        licence: as stated by its page.
+        source: addresses of files, whose lines are concatenated; or a function of scikit-learn.
         sha256: of its rows (``rows_digest``).
-        separator: of the fields of a line; None: white space.
-        take: positions of the fields to keep; None: all.
-        drop: lines with this text in them are left out.
-        first: only so many rows; None: all.
+        separator: between the fields of a line; None: white space.
+        take: positions of the fields to read; None: all.
+        drop: lines that contain this text are left out.
+        first: maximum number of rows; None: all.
     """
 
     name: str
@@ -70,28 +66,28 @@ class Entry:
 
     @property
     def carried(self) -> str | None:
-        """The function of scikit-learn that returns it, if one does."""
+        """Function of scikit-learn that returns it, or None."""
         return self.source[0].removeprefix(SKLEARN) if self.source[0].startswith(SKLEARN) else None
 
     @property
     def where(self) -> str:
-        """Where it comes from, in words."""
+        """Source, as text."""
         return " and ".join(self.source) if self.carried is None else "scikit-learn, without a download"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return attrs.asdict(self)
 
 
 @cache
 def catalogue(path: Path | None = None) -> dict[str, Entry]:
-    """All sets by name. Args: path (of a catalogue; None: the package's own)."""
+    """Return all sets by name. Args: path (of a catalogue; None: the package's own)."""
     content = tomllib.loads((CATALOGUE if path is None else path).read_text("utf-8"))
     return {name: Entry(name=name, **facts) for name, facts in content.items()}
 
 
 def entry_of(name: str) -> Entry:
-    """The set of this name. Raises: UnknownName."""
+    """Return the set of a name. Raises: UnknownName: there is none."""
     entries = catalogue()
     if name not in entries:
         raise UnknownName("data set", name, entries)
@@ -99,17 +95,17 @@ def entry_of(name: str) -> Entry:
 
 
 def rows_digest(rows: Floats) -> str:
-    """SHA-256 of rows (n, d) as float64, sorted: the same for any order, line ends and way to write a number."""
+    """Return the SHA-256 of rows (n, d) as float64, sorted: the same for any order and text format."""
     table = np.asarray(rows, np.float64) + 0.0  # -0.0 becomes 0.0
     ordered = table[np.lexsort(table.T[::-1])]
     return hashlib.sha256(repr(ordered.shape).encode() + np.ascontiguousarray(ordered, "<f8").tobytes()).hexdigest()
 
 
 TIMEOUT: Final = 30.0
-"""Seconds without a byte."""
+"""Seconds without a byte after which a download fails."""
 
 LARGEST: Final = 2**28
-"""Most bytes of a file, as it comes and unpacked."""
+"""Maximum bytes of a file, both compressed and unpacked."""
 
 PIECE: Final = 2**16
 
@@ -117,19 +113,21 @@ Progress = Callable[[int, int], None]
 
 
 def rows_of(entry: Entry, progress: Progress | None = None) -> Floats:
-    """The rows (n, d) of a public set, read from its source.
+    """Read the rows (n, d) of a public set from its source.
 
-    Args: progress, called with the bytes that came and that will.
+    Args:
+        entry: of the catalogue.
+        progress: called with the number of bytes received and expected.
 
     Raises:
         CloisterError: the source cannot be reached.
-        Damaged: what came is not this set.
+        Damaged: the source has other rows than the catalogue's.
     """
     rows = _carried(entry) if entry.carried is not None else _downloaded(entry, progress)
     if rows.shape != (entry.rows, entry.columns) or rows_digest(rows) != entry.sha256:
         raise Damaged(
-            f"what {entry.where} gave is not {entry.name} as the catalogue knows it (its SHA-256 differs): nothing was "
-            f"saved; get the set by hand, or wait for a catalogue that knows its new form"
+            f"{entry.where} does not have {entry.name} as the catalogue has it (another SHA-256): nothing was saved; "
+            f"get the set by hand, or wait for a new catalogue"
         )
     return rows
 
@@ -159,13 +157,17 @@ def _numbers(line: str, entry: Entry) -> list[float]:
         return values
     except (ValueError, IndexError):
         raise Damaged(
-            f"what {entry.where} gave is not {entry.name}: it has a line that is not {entry.columns} numbers. Nothing "
-            f"was saved"
+            f"{entry.where} does not have {entry.name}: a line is not {entry.columns} numbers, and nothing was saved"
         ) from None
 
 
 def fetched(address: str, progress: Progress | None = None) -> bytes:
-    """Bytes at an address. Raises: InvalidInput: not https. CloisterError: it cannot be had now."""
+    """Download an address.
+
+    Raises:
+        InvalidInput: the address is not https.
+        CloisterError: the download fails.
+    """
     _check_secure(address)
     request = urllib.request.Request(address, headers={"User-Agent": f"cloister/{__version__}"})
     try:
@@ -177,14 +179,14 @@ def fetched(address: str, progress: Progress | None = None) -> bytes:
             for piece in _pieces(answer.read):
                 content.write(piece)
                 if content.tell() > LARGEST:
-                    raise CloisterError(f"{address} sends more than {LARGEST >> 20} MiB: that is not the set")
+                    raise CloisterError(f"{address} sends more than {LARGEST >> 20} MiB, which no set has")
                 if progress is not None:
                     progress(content.tell(), max(size, content.tell()))
     except urllib.error.HTTPError as error:
-        raise CloisterError(f"{address} cannot be had: the server says {error.code} {error.reason}") from error
+        raise CloisterError(f"{address} cannot be downloaded: the server says {error.code} {error.reason}") from error
     except (OSError, HTTPException) as error:  # URLError is an OSError, and so are timeouts and cut connections
         why = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise CloisterError(f"{urlsplit(address).hostname} cannot be reached ({why}): is there a network?") from error
+        raise CloisterError(f"{urlsplit(address).hostname} cannot be reached ({why}): check the network") from error
     return content.getvalue()
 
 
@@ -194,7 +196,7 @@ def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def _check_secure(address: str) -> None:
-    """Https, or this machine itself."""
+    """Raise InvalidInput unless an address is https or on this machine."""
     parts = urlsplit(address)
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
         raise InvalidInput(f"{address} is not an https address: nothing was read from it")
@@ -214,4 +216,4 @@ def _unpacked(content: bytes, address: str) -> bytes:
         with gzip.open(io.BytesIO(content)) as file:
             return file.read(LARGEST)
     except (OSError, EOFError, zlib.error) as error:
-        raise Damaged(f"what {address} sent is not a whole gzip file: try again") from error
+        raise Damaged(f"{address} sent a truncated gzip file: try again") from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun
 
-OFTEN = 0.1
+MIN_INTERVAL = 0.1
 """Minimum seconds between two updates in a notebook."""
 
 
@@ -121,7 +121,7 @@ class _NotebookBar(Bar):
     _shown: Any = None
 
     def _draw(self) -> None:
-        self._from = time.monotonic() + OFTEN
+        self._from = time.monotonic() + MIN_INTERVAL
         share = min(100 * self._done // self._total, 100) if self._total else None
         far, percent = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
         self._show(f"{self.words}: {percent}", f"<progress {far}></progress> {self.words}")

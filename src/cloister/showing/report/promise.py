@@ -18,7 +18,7 @@ SEEN = {
     "it.",
     "Shuffled": "Each person's row was randomised before it left their device, and a shuffler hid who sent what.",
 }
-"""Who saw the rows, by trust model."""
+"""Access to the rows, by trust model."""
 
 GUESSES = {
     "add-or-remove one row": "whether your row was used at all",
