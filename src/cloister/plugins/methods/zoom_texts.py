@@ -46,5 +46,5 @@ def notes(paid: str, columns: Sequence[str], details: Mapping[str, Any]) -> tupl
     sizes = ", ".join(f"{name} {unit:.6g}" for name, unit in zip(columns[:SHOWN], units[:SHOWN], strict=True))
     return (
         *released,
-        f"Distances were taken in units of each column's own: {sizes}{more}. Centres are in the caller's units.",
+        f"Each column has its own unit of distance. The units are {sizes}{more}; centres are in the caller's units.",
     )
