@@ -34,7 +34,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
-from cloister.rows.workers.engine import Engine, spread
+from cloister.rows.workers.engine import Engine, open_engine
 from cloister.run.layers.levels import clustering, facts, levels, notes, recorded
 from cloister.run.result import Result
 
@@ -109,7 +109,7 @@ def decode(
             f"the next one asks"
         )
     reading = _reading(start, robust)
-    with spread(engine, workers, scheduler) as runner:
+    with open_engine(engine, workers, scheduler) as runner:
         collected = _collected(start, reports, strict, progress, runner)
         answers, session, found = _closed(start, collected, accept_shares, reading)
     assert found is not None  # a plan of one round has no open one left
@@ -156,7 +156,7 @@ def advance(
                 f"(--reports)"
             )
         reading = _reading(transcript, robust)
-        with spread(engine, workers, scheduler) as runner:
+        with open_engine(engine, workers, scheduler) as runner:
             collected = _collected(transcript, reports, strict, progress, runner)
             answers, _, _ = _closed(transcript, collected, accept_shares, reading)
         intake = collected.intake
