@@ -34,7 +34,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
-from cloister.rows.workers.engine import Engine, spread
+from cloister.rows.workers.engine import Engine, open_engine
 from cloister.run.layers.levels import clustering as clustering_level, facts, levels, notes, recorded
 from cloister.run.result import Result
 
@@ -114,7 +114,7 @@ def decode(
             f"the next one"
         )
     reading = _reading(start, robust)
-    with spread(engine, workers, scheduler) as runner:
+    with open_engine(engine, workers, scheduler) as runner:
         collected = _collected(start, reports, strict, progress, runner)
         answers, session, clustering = _closed(start, collected, accept_shares, reading)
     assert clustering is not None  # the only round is closed
@@ -165,7 +165,7 @@ def advance(
                 f"round {transcript.index + 1} of {transcript.plan.length} is open: give its reports (--reports)"
             )
         reading = _reading(transcript, robust)
-        with spread(engine, workers, scheduler) as runner:
+        with open_engine(engine, workers, scheduler) as runner:
             collected = _collected(transcript, reports, strict, progress, runner)
             answers, _, _ = _closed(transcript, collected, accept_shares, reading)
         intake = collected.intake
