@@ -88,17 +88,17 @@ class Harm:
             if (did := list(self._done(share, k)))
         ]
         if self.buckets > 1 and self.invented:
-            text.append(f"Each of them can name {self.buckets:,} buckets at once: so many such groups.")
+            text.append(f"Each of them can name {self.buckets:,} buckets at once, and so invent that many groups.")
         if (limit := self.breakdown_share(k)) is not None:
             text.append(
                 f"decode --robust withstands less than {limit:.2%} of liars: more can invent one of {k} groups."
             )
         if self.chosen > 1 and text:
             text.append(
-                f"That is of numbers that were given out; a liar who chooses hers counts for up to {self.chosen:.3g} "
-                f"times as much, until decode notices."
+                f"This assumes assigned user numbers: a liar who chooses hers counts up to {self.chosen:.3g} times as "
+                f"much, until decode notices."
             )
-        return text + [f"What one liar can do to '{name}' is not bounded." for name in self.unbounded]
+        return text + [f"The influence of one liar on '{name}' is unbounded." for name in self.unbounded]
 
     def _done(self, share: float, k: int) -> Iterator[str]:
         if self.invented:

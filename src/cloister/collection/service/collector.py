@@ -1,8 +1,8 @@
 """Collector of reports: parse, check and store the reports of a request.
 
 A request with a malformed part is refused whole (``RequestRejected``). Otherwise each report counts by itself: the
-first one of each user. Whether an encoder could have sent the answer is checked when decoding, not here: who may use a
-user number can as well send a possible lie for it, so a check here would protect nobody, at the cost of a summary per
+first one of each user. Whether an encoder could have sent the answer is checked when decoding, not here: whoever may
+use a user number can as well send a possible lie, so a check here would protect nobody, at the cost of a summary per
 batch. An impossible report therefore uses up its number.
 
 A plan's folder only grows. When the server has closed a round (``cloister advance``), the file of its answers is there
