@@ -83,9 +83,9 @@ class Harm:
     def lines(self, k: int) -> list[str]:
         """Return lines for people."""
         text = [
-            f"If 1 in {1 / share:,.0f} lies, {' and '.join(did)}."
+            f"If 1 in {1 / share:,.0f} lies, {' and '.join(effects)}."
             for share in SHARES
-            if (did := list(self._done(share, k)))
+            if (effects := list(self._effects(share, k)))
         ]
         if self.buckets > 1 and self.invented:
             text.append(f"Each of them can name {self.buckets:,} buckets at once, and so invent that many groups.")
@@ -100,12 +100,12 @@ class Harm:
             )
         return text + [f"The influence of one liar on '{name}' is unbounded." for name in self.unbounded]
 
-    def _done(self, share: float, k: int) -> Iterator[str]:
+    def _effects(self, share: float, k: int) -> Iterator[str]:
         if self.invented:
             yield f"a group of {100 * share * self.invented:.2g}% of the people can be invented"
         if self.moved is not None:
-            far = f"by {share * self.moved:.2g} of the domain's radius" if share * self.moved < 2 else "anywhere"
-            yield f"the centre of one of {k} equal groups moved {far}"
+            distance = f"by {share * self.moved:.2g} of the domain's radius" if share * self.moved < 2 else "anywhere"
+            yield f"the centre of one of {k} equal groups moved {distance}"
 
 
 def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
