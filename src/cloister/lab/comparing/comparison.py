@@ -212,7 +212,7 @@ def compare(
             raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
     features = population.selection.features
     if begun is not None and begun.result is not None and is_read(bounds):
-        bounds = begun.bounds(features, found=False)
+        bounds = begun.bounds(features, narrowed=False)
     run = {
         "rows_per_user": rows_per_user,
         "zoom": own_number(zoom),
