@@ -72,9 +72,11 @@ MOST = 32
 
 
 def evenly_in(boxes: Floats, total: int) -> Floats:
-    """Points (n, m, d), n of them spread evenly over each box, about ``total`` in all: the same in every run.
+    """Return points (n, m, d): n spread evenly over each box, about ``total`` in all, the same in every run.
 
-    Args: boxes (m, 2, d), lower and upper corners.
+    Args:
+        boxes: (m, 2, d) lower and upper corners.
+        total: number of points.
 
     Source: the additive recurrence R_d (Roberts 2018), with the root of x^(d+1) = x + 1 for the golden ratio.
     """
@@ -84,8 +86,8 @@ def evenly_in(boxes: Floats, total: int) -> Floats:
         root = (1 + root) ** (1 / (d + 1))
     steps = np.arange(n)[:, None] - (n - 1) / 2
     places = (0.5 + steps * root ** -np.arange(1.0, d + 1)) % 1.0  # one point is the middle
-    found: Floats = boxes[:, 0] + places[:, None] * (boxes[:, 1] - boxes[:, 0])
-    return found
+    points: Floats = boxes[:, 0] + places[:, None] * (boxes[:, 1] - boxes[:, 0])
+    return points
 
 
 MISSED = 5e-6
@@ -105,18 +107,18 @@ class ErrorLaw:
     missed: float = 0.0
 
     def error(self, problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOracle[Any]) -> float:
-        """v for the method's oracles."""
+        """Return v for the method's oracles."""
         return self.of(problem, strength(problem, counts, sums))
 
     def of(self, problem: Problem, q: float) -> float:
-        """v for a group of so many standard errors."""
+        """Return v for a group of q standard errors."""
         k, d = problem.k, problem.domain.dimension
         scale = self.factor * math.pow(k, self.groups - 2 / d) * math.pow(d, self.columns)
         return scale * math.pow(q, -self.power) + self.missed * math.pow(k, 1 - 2 / d)
 
 
 def strength(problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOracle[Any]) -> float:
-    """q of the module's docstring; infinite without noise."""
+    """Return q of the module's docstring; infinite without noise."""
     space, context = Space((problem.k,)), problem.context(problem.budget)
     if sums_are_pure(problem, counts):
         bound = Bound(SCALE, problem.domain.dimension)
@@ -127,7 +129,7 @@ def strength(problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOrac
 
 
 def sums_are_pure(problem: Problem, counts: FrequencyOracle[Any]) -> bool:
-    """Whether pure noise is added to sums of rows."""
+    """Return True if pure noise is added to sums of rows."""
     return problem.budget.measure == "pure" and counts.trust in (Central, Aggregated)
 
 
@@ -178,11 +180,14 @@ def of_steps(
     shortened: Floats | float = 0.0,
     spread: float = 0.0,
 ) -> dict[str, Any]:
-    """Errors after a round of counts and of sums of offsets.
+    """Return the errors after a round of counts and of sums of offsets.
 
     Args:
-        sizes: (k,) as they are released. counted: (k,) as they were counted. count_errors: (k,) of these.
-        centers: (k, d) as they are released. steps: (k, d) that they went last.
+        sizes: (k,) as they are released.
+        counted: (k,) as they were counted.
+        count_errors: (k,) standard errors of the counts.
+        centers: (k, d) as they are released.
+        steps: (k, d) that the centres went last.
         noise: (k,) standard errors of a coordinate of the steps.
         radii: (k,) that offsets were clipped to, where nobody measured what that cut off.
         cut: (k,) length that clipping cut off a row on average, as far as it is known.
@@ -195,8 +200,8 @@ def of_steps(
         UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2),
         from_borders(np.maximum(sizes, count_errors), centers, steps),
     )
-    whole = np.linalg.norm(steps + shortened, axis=1)
-    along_step = (ALONG * np.minimum(lengths / np.maximum(whole, 1e-300), 1.0))[:, None]
+    raw_lengths = np.linalg.norm(steps + shortened, axis=1)
+    along_step = (ALONG * np.minimum(lengths / np.maximum(raw_lengths, 1e-300), 1.0))[:, None]
     directions = along_step * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - along_step) / steps.shape[1]
     fixed = np.hypot(np.hypot(noise, CLIPPED * radii)[:, None], CUT * np.reshape(cut, (-1, 1)) * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
@@ -212,46 +217,49 @@ def of_steps(
 
 
 def count_error(oracle: FrequencyOracle[Any], buckets: int, budget: Budget, problem: Problem) -> float:
-    """The standard error of a count, as its table states it. It needs no look at the table, so that runs of versions
-    that did not look can be replayed."""
+    """Return the standard error of a count, as its table states it.
+
+    It needs no look at the table, so that runs of versions that did not look can be replayed.
+    """
     variance = oracle.variance(Space((buckets,)), budget, problem.context(budget))
     return math.sqrt(variance) / budget.fraction
 
 
 def of_own_rows(sizes: Floats, oracle: FrequencyOracle[Any], budget: Budget) -> Floats:
-    """Standard errors (k,) that the rows of a bucket add to its own count, which that of an empty bucket leaves out.
+    """Return the standard errors (k,) that the rows of a bucket add to its own count.
 
+       An oracle states the error of an empty bucket.
     Where a share f of the users is asked, n rows have a binomial spread, n (1 / f - 1). A report of a user supports her
-    own bucket by chance alone: that of an oracle which tells it half of the time (optimised local hashing and unary
-    encoding) adds n / f, others less.
+       own bucket by chance alone: that of an oracle which tells it half of the time (optimised local hashing and unary
+       encoding) adds n / f, others less.
     """
     part = budget.fraction
     return np.asarray(np.sqrt(np.maximum(sizes, 0.0) * (1 / part - 1 + (oracle.trust is Local) / part)), np.float64)
 
 
 def hidden_by_noise(sizes: Floats, errors: Floats | float) -> Floats:
-    """How much (k,), of 1, noise of these standard errors hides groups: all up to two of them, a sixteenth at three."""
+    """Return how far (k,) noise hides groups: 1 up to two standard errors, a sixteenth at three."""
     return np.asarray(np.minimum(errors / np.maximum(sizes - errors, np.maximum(errors, 1e-300)), 1.0) ** 4, np.float64)
 
 
 def unseen(sizes: Floats, rows: int, radius: float) -> Floats:
-    """Rows (k,) of each group that may be too far from its centre to count. Args: rows, the public number."""
+    """Return the rows (k,) of each group that may be too far from its centre to count."""
     return hidden(sizes, rows) if math.isfinite(radius) else np.zeros(len(sizes))
 
 
 def hidden(sizes: Floats, rows: int) -> Floats:
-    """Rows (k,) of each group that are missing, if as many as the public number are there."""
+    """Return the rows (k,) that each group lacks if there are as many as the public number."""
     shares = sizes / max(float(sizes.sum()), 1e-300) + 1 / len(sizes)
     return np.asarray(shares * max(0.0, rows - float(sizes.sum())), np.float64)
 
 
 def limits(radius: float, k: int) -> Floats:
-    """The radii of ``of_steps`` where rows beyond one radius, or none (inf), count nowhere."""
+    """Return the radii of ``of_steps`` if rows beyond this radius count nowhere (inf: all count)."""
     return np.full(k, radius if math.isfinite(radius) else 0.0)
 
 
 def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
-    """How many rows (k,) of each group changed sides when centres (k, d) moved so far, but for noise."""
+    """Return how many rows (k,) of each group changed sides when centres (k, d) moved so far."""
     about = centers - centers.mean(axis=0)
     norms = (about**2).sum(axis=1)
     squares = np.maximum(norms[:, None] + norms - 2 * about @ about.T, 0.0)
@@ -262,7 +270,7 @@ def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
 
 
 def to_next(centers: Floats) -> Floats:
-    """Distance (k,) of each centre to the nearest other one; infinite of one alone."""
+    """Return the distance (k,) of each centre to the nearest other one; infinite for a single centre."""
     about = centers - centers.mean(axis=0)
     squares = (about**2).sum(axis=1)[:, None] + (about**2).sum(axis=1) - 2 * about @ about.T
     np.fill_diagonal(squares, math.inf)
@@ -270,7 +278,7 @@ def to_next(centers: Floats) -> Floats:
 
 
 def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
-    """How far means (k, d) of groups move since borders moved after rows were counted.
+    """Return how far the means (k, d) of groups move, since borders moved after rows were counted.
 
     The border of two groups of n and m rows at a distance D moves by half of both steps, along the line between their
     centres. About sqrt(n m) / D rows lie in a layer of width 1 there, D / 2 from either centre: they move the mean of
@@ -284,26 +292,31 @@ def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
     along = steps @ about.T - (steps * about).sum(axis=1)[:, None]  # of each step, towards each other centre, times D
     border = np.minimum(np.abs(along - along.T) / 2 / squares, 1.0)  # over D
     unequal = np.minimum(np.sqrt(sizes[None] / np.maximum(sizes[:, None], 1e-300)), MOST_UNEQUAL)
-    near = np.minimum(squares.min(axis=1, keepdims=True) / squares, 1.0) if len(centers) > 1 else np.zeros((1, 1))
-    weights = (BORDERS * unequal * near * border / 2) ** 2
+    nearness = np.minimum(squares.min(axis=1, keepdims=True) / squares, 1.0) if len(centers) > 1 else np.zeros((1, 1))
+    weights = (BORDERS * unequal * nearness * border / 2) ** 2
     np.fill_diagonal(weights, 0.0)
     moved = weights @ about**2 - 2 * about * (weights @ about) + about**2 * weights.sum(axis=1, keepdims=True)
     return np.asarray(np.sqrt(np.maximum(moved, 0.0)), np.float64)
 
 
 def of_points(
-    points: Coreset, found: Floats, centers: Floats, domain: Domain, missing: Floats | float = 0.0
+    points: Coreset, clusters: Floats, centers: Floats, domain: Domain, missing: Floats | float = 0.0
 ) -> dict[str, Any]:
-    """Errors of clusters of released points (``placed``). Each stands for rows around it, as far as half way to the
-    next point: as much of it as is nearly between two centres may be nearest to either.
+    """Return the errors of clusters of released points (``placed``).
+
+    A point stands for rows around it, as far as half way to the next point or as its own noise: as much of it as is
+    nearly between two centres may be nearest to either.
 
     Args:
-        found: (k, d) the points' clusters, relative to the domain's middle. centers: (k, d) as they are released.
+        points: (m, d) released points, with the noise of their counts and sums.
+        clusters: (k, d) the points' clusters, relative to the domain's middle.
+        centers: (k, d) as they are released.
+        domain: of the rows.
         missing: (k,) rows that no point may stand for (``hidden``).
     """
-    k, groups, weights = len(found), nearest(points.points, found), np.maximum(points.weights, 0.0)
+    k, groups, weights = len(clusters), nearest(points.points, clusters), np.maximum(points.weights, 0.0)
     noise = Errors(*np.zeros((2, len(weights)))) if points.errors is None else points.errors
-    (first, second), others = _two_nearest(centers - domain.middle, points.points)
+    (first, second), next_groups = _two_nearest(centers - domain.middle, points.points)
     reach = _two_nearest(points.points[weights > 0], points.points)[0][1] / 2
     reach = np.maximum(reach, math.sqrt(domain.dimension) * noise.sums / np.maximum(weights, 1.0))
     reach = np.minimum(reach, domain.diameter)
@@ -313,11 +326,14 @@ def of_points(
     sizes = np.maximum(held(groups, weights, k), 1.0)
     sums = np.bincount(groups, noise.sums**2 + far, minlength=k)
     if k > 1:  # what one group may lose another may gain
-        doubt, sums = doubt + np.bincount(others, between, minlength=k), sums + np.bincount(others, far, minlength=k)
+        doubt, sums = (
+            doubt + np.bincount(next_groups, between, minlength=k),
+            sums + np.bincount(next_groups, far, minlength=k),
+        )
     spread = np.minimum(np.sqrt(sums) / sizes, domain.diameter / 2)
     empty = np.bincount(groups, minlength=k) == 0
     doubt[empty], spread[empty] = (noise.weights**2).max(initial=0.0), domain.diameter / 2
-    away = np.linalg.norm(centers - domain.middle - found, axis=1) / math.sqrt(domain.dimension)
+    away = np.linalg.norm(centers - domain.middle - clusters, axis=1) / math.sqrt(domain.dimension)
     errors = np.hypot(spread, UNFINISHED * away)[:, None]
     return {
         "weights_error": OF_POINTS * np.sqrt(doubt + missing**2),
@@ -326,8 +342,10 @@ def of_points(
 
 
 def _two_nearest(places: Floats, points: Floats) -> tuple[tuple[Floats, Floats], Ints]:
-    """Distances (m,) from points (m, d) to the nearest of other points (p, d), and to the next (infinite without), and
-    which one the next is."""
+    """Return the distances (m,) from points (m, d) to the two nearest of ``places`` (p, d), and the second's index.
+
+    A distance is infinite where there is no such place.
+    """
     from scipy.spatial import KDTree  # slow to import, and only a part of the methods need it
 
     if not len(places):
@@ -337,7 +355,7 @@ def _two_nearest(places: Floats, points: Floats) -> tuple[tuple[Floats, Floats],
 
 
 def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """Rows (k,) nearest to each centre by released counts of cells, and their standard errors (k,).
+    """Return the rows (k,) nearest to each centre by released counts of cells, and their standard errors (k,).
 
     A cell that two groups share is divided by volume. Cells that seem to hold no rows count by their middles: those
     that were kept are the ones whose noise is positive, so that they alone would hold too many.
@@ -354,17 +372,17 @@ def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, e
     together = np.minimum(width / to_next(centers), 1.0) ** 2  # a cell so wide holds all rows of a group at its border
     doubt = (1 - together) * (border**2).sum(axis=0) + together * border.sum(axis=0) ** 2
     variances = noise**2 @ parts**2 + np.bincount(groups, errors**2, minlength=k)
-    least = float(noise.min(initial=math.inf if len(noise) else 0.0)) ** 2  # of a group that no cell is in
-    return np.maximum(sizes, 0.0), LEFT_OUT * np.sqrt(np.maximum(variances + doubt, least))
+    min_variance = float(noise.min(initial=math.inf if len(noise) else 0.0)) ** 2  # of a group that no cell is in
+    return np.maximum(sizes, 0.0), LEFT_OUT * np.sqrt(np.maximum(variances + doubt, min_variance))
 
 
 def divided(cells: Floats, centers: Floats) -> Floats:
-    """Which part (m, k) of each cell's volume is nearest to each centre. Args: cells (m, 2, d), corners."""
+    """Return the part (m, k) of each cell's volume, by its corners (m, 2, d), that is nearest to each centre."""
     points = evenly_in(cells, POINTS)
     n, m, d = points.shape
     groups = nearest(points.reshape(-1, d), centers).reshape(n, m)
     parts = np.zeros((m, len(centers)))
-    for each in groups:
-        parts[np.arange(m), each] += 1
+    for labels in groups:
+        parts[np.arange(m), labels] += 1
     # exactly 1 where all are: sums of 1 / n may exceed it, and 1 minus them is then negative
     return np.asarray(parts / n, np.float64)

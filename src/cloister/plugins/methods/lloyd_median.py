@@ -116,12 +116,11 @@ class Pulls:
 
 
 def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float, shrink: float) -> Floats:
-    """The steps (k, d) that noisy sums ask for:
+    """Return the steps (k, d) that noisy sums ask for.
 
-        c + stretch * (s / 2) * sum(u) / sum(w),
-
-    shortened by the squared length that noise alone gives it (James and Stein). The majorising quadratic makes every
-    stretch between 0 and 2 a descent without noise (Weiszfeld's step is stretch 1); 1.25 is faster.
+    A step is stretch * (s / 2) * sum(u) / sum(w), shortened by the squared length that noise alone gives it (James
+    and Stein). The majorising quadratic makes every stretch between 0 and 2 a descent without noise (Weiszfeld's
+    step is stretch 1); 1.25 is faster.
 
     Source: Weiszfeld 1937; Cohen-Addad et al. 2022, section 6, whose perturbed optimisation of a smoothed cost this
     replaces (its proof needs an exact minimiser); Newton's method on the same smoothed cost.
@@ -140,7 +139,7 @@ def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float,
 
 
 def step_noise(sums: Floats, errors: Floats, *, smoothing: float, stretch: float) -> Floats:
-    """The standard error (k,) of a coordinate of these steps, before noise shortens them. Args: as ``weiszfeld``."""
+    """Return the standard error (k,) of a coordinate of ``weiszfeld``'s steps before they are shortened."""
     weights = np.maximum(sums[:, -1], np.maximum(FLOOR * errors, 1e-9))
     return np.asarray(errors * stretch * smoothing * (TOP / STEPS) / weights, np.float64)
 
@@ -183,25 +182,25 @@ class LloydMedian(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         start, problem = begun(self.start, self.start_share, problem, session, rng)
-        domain, every = problem.domain, np.arange(len(start.centers))
+        domain, ids = problem.domain, np.arange(len(start.centers))
         per_count, per_pull = problem.budget.over(self.rounds).split(self.count_share, 1 - self.count_share)
         radius = math.inf if self.radius_scale is None else equal_cells(problem, self.radius_scale)
         smoothing = steps(self.smoothing * domain.diameter / 2, domain) or 1
         # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
         scale = 1 / (domain.unit * STEPS)
-        centers, weights = start.centers, np.zeros(len(every))
+        centers, weights = start.centers, np.zeros(len(ids))
         count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
-            near = nearest_within(radius, filled(centers, problem.k), domain, session)
+            assignment = nearest_within(radius, filled(centers, problem.k), domain, session)
             counts, pulls = session.ask(
-                count(near, oracle=self.counts, budget=per_count),
-                vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),
+                count(assignment, oracle=self.counts, budget=per_count),
+                vector_sum(Pulls(assignment, smoothing), oracle=self.sums, budget=per_pull),
             )
-            totals, errors = pulls.at(every) * scale, pulls.standard_error(every) * scale
-            length, before = smoothing * domain.unit, domain.real(near.centers)[every]
+            totals, errors = pulls.at(ids) * scale, pulls.standard_error(ids) * scale
+            length, previous = smoothing * domain.unit, domain.real(assignment.centers)[ids]
             moves = weiszfeld(totals, errors, smoothing=length, stretch=self.stretch, shrink=self.shrink)
-            centers = domain.truncate(before + shortened(moves, min(radius, domain.diameter / 2)))
-            counted = counts.at(every)
+            centers = domain.truncate(previous + shortened(moves, min(radius, domain.diameter / 2)))
+            counted = counts.at(ids)
             weights = np.maximum(counted, 0.0)
             noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
             noise = np.hypot(noise, SMOOTHED * length)
@@ -210,15 +209,15 @@ class LloydMedian(Generic[T]):
                 counted,
                 np.hypot(count_errors, unseen(weights, problem.rows, radius)),
                 centers,
-                centers - before,
+                centers - previous,
                 noise,
-                limits(radius, len(every)),
+                limits(radius, len(ids)),
             )
         return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
 
     @property
     def chooses_k(self) -> bool:
-        """Where its start does."""
+        """True if the start can choose k."""
         return chooses_k(self.start)
 
     def expected_error(self, problem: Problem) -> float:

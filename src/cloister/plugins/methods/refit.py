@@ -76,45 +76,46 @@ class Refit(Generic[T]):
     rounds: int = option(default=2, low=1, high=16, help="rounds from the centres that were taken")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        domain, every = problem.domain, np.arange(problem.k)
+        domain, ids = problem.domain, np.arange(problem.k)
         centers, details = self.start.cluster(problem, session, rng.child("start")).centers, dict[str, Any]()
         if self.share:
             fresh, problem = begun(self.fresh, self.share, problem, session, rng)  # 1.
             look, problem = problem.split(TEST)
             better = self.better(centers, fresh.centers, look, session)  # 2.
             centers, details = fresh.centers if better else centers, {"start": "fresh" if better else "given"}
-        first, *rest = problem.budget.split_for(REACH, *[(1 - REACH) / self.rounds] * self.rounds)
+        first, *budgets = problem.budget.split_for(REACH, *[(1 - REACH) / self.rounds] * self.rounds)
         ask = Measuring(problem, session, self.counts, self.sums, iter([first]))
-        reach, found = np.full(problem.k, ask.radius(ask.near(centers), WITHIN)), Clustering(centers)  # 3.
-        for budget in rest:  # 4.
+        reach, clustering = np.full(problem.k, ask.radius(ask.near(centers), WITHIN)), Clustering(centers)  # 3.
+        for budget in budgets:  # 4.
             per_count, per_sum = budget.split_for(1.0, 16.0 * domain.dimension)
-            near = ask.near(centers)
-            offsets = ClippedOffsets.around(near, reach, domain, session)
+            assignment = ask.near(centers)
+            offsets = ClippedOffsets.around(assignment, reach, domain, session)
             counts, sums = session.ask(
-                count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
+                count(assignment, oracle=self.counts, budget=per_count),
+                vector_sum(offsets, oracle=self.sums, budget=per_sum),
             )
-            counted, (totals, errors) = counts.at(every), offsets.read(sums)
+            counted, (totals, errors) = counts.at(ids), offsets.read(sums)
             weights, error = projected(counted, problem.rows), count_error(self.counts, problem.k, per_count, problem)
             sizes = np.maximum(weights, max(1.0, min(problem.rows / problem.k, WELL_KNOWN * error)))
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
-            centers = domain.truncate(domain.real(near.centers) + steps)
+            centers = domain.truncate(domain.real(assignment.centers) + steps)
             stated = of_steps(weights, counted, error, centers, steps, errors / sizes, reach)
-            found = Clustering(centers, weights, details | stated)
-        return found
+            clustering = Clustering(centers, weights, details | stated)
+        return clustering
 
     @property
     def slack(self) -> float:
         """That of what finds fresh centres."""
         return slack(self.fresh)
 
-    def better(self, given: Floats, fresh: Floats, look: Problem, session: Session[T]) -> bool:
+    def better(self, public_centers: Floats, fresh: Floats, look: Problem, session: Session[T]) -> bool:
         """Whether rows are surely nearer to fresh centres (k, d) than to given ones. Args: look, with the budget."""
-        domain, most = look.domain, (look.domain.diameter / 2) ** 2 / 3
+        domain, farthest = look.domain, (look.domain.diameter / 2) ** 2 / 3
         ask = Measuring(look, session, self.counts, self.sums, iter(()))
-        bins = [DistanceBins(ask.near(centers), 2 * domain.max_norm) for centers in (given, fresh)]
+        bins = [DistanceBins(ask.near(centers), 2 * domain.max_norm) for centers in (public_centers, fresh)]
         budgets = look.budget.split_for(1.0, 1.0)
         tables = session.ask(*(count(b, oracle=self.counts, budget=x) for b, x in zip(bins, budgets, strict=True)))
-        squares = np.minimum(0.75 * bins[0].edges * domain.unit**2, most)
-        before, after = (float(table.at(np.arange(BINS)) @ squares) for table in tables)
+        squares = np.minimum(0.75 * bins[0].edges * domain.unit**2, farthest)
+        public_cost, fresh_cost = (float(table.at(np.arange(BINS)) @ squares) for table in tables)
         noise = math.sqrt(2 * (squares**2).sum()) * count_error(self.counts, BINS, budgets[0], look)
-        return after + SURE * noise < before
+        return fresh_cost + SURE * noise < public_cost

@@ -98,34 +98,36 @@ class ShrunkLloyd(Generic[T]):
         reach = ask.overall(ask.near(centers)) if self.measures(problem) else Reach(domain.diameter / 4)  # 3.
         weights, stated = np.zeros(problem.k), dict[str, Any]()
         for number in range(rounds):  # 4. to 6.
-            near = ask.near(centers)
+            assignment = ask.near(centers)
             if number == rounds - 1 and self.measures_groups(problem):
-                reach = ask.reach(near)
+                reach = ask.reach(assignment)
             clip = self.radius if number else self.first_radius
-            found = ask.stepped(near, reach, problem.k, clip=clip, stretch=self.stretch)
-            centers, weights, stated = found.centers, found.sizes, found.stated
+            moved = ask.stepped(assignment, reach, problem.k, clip=clip, stretch=self.stretch)
+            centers, weights, stated = moved.centers, moved.sizes, moved.stated
         details = start.details | reach.details(domain)
         return Clustering(centers, weights, {**details, "rounds": rounds, **stated})
 
     def budgets(self, problem: Problem) -> tuple[int, list[Budget]]:
-        """How many rounds, and the budget of each question: of what is asked first, the mean and the reach, and of each
-        round's counts, of use for the largest groups only, and of its sums."""
+        """Return the number of rounds, and the budget of each question.
+
+        First come the mean and the reach, then each round's counts, which help the largest groups only, and its sums.
+        """
         shares: list[float] = self.shares(problem)
         last = int(self.measures_groups(problem))
         first = len(shares) - last
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         rounds = self.rounds or (2 if problem.budget.measure == "pure" else 8)
-        each = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
-        pairs = [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
+        per_round = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
+        pairs = [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in per_round]
         return rounds, list(chain(parts[:first], *pairs[:-1], parts[first:-1], pairs[-1]))
 
     def shares(self, problem: Problem) -> list[float]:
-        """Of mu^2, for the mean, and where they can be seen for the reach and for the distances of the last round."""
+        """Return shares of mu^2 for the mean, and for the reach and the last round's distances if noise shows them."""
         measured = self.measures(problem) + self.measures_groups(problem)
         return [MEAN] * self.asks_mean(problem) + [_reach(problem)] * measured
 
     def asks_mean(self, problem: Problem) -> bool:
-        """Where no start has said where rows are, and noise is not pure."""
+        """Return True if no start has located the rows, and noise is not pure."""
         return not self.start_share and problem.budget.measure != "pure"
 
     def measures(self, problem: Problem) -> bool:

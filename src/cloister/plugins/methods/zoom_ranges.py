@@ -63,7 +63,12 @@ to the rows in one run of twenty, in bounds 1,000 times too wide, and with 2 sti
 class Tail:
     """The rows beyond an edge, and the bin behind it.
 
-    Args: rows, variance: T' and V; weight: of the bin's own count in T'; own, own_variance: that count.
+    Args:
+        rows: T'.
+        variance: V.
+        weight: of the bin's own count in T'.
+        own: the bin's own count.
+        own_variance: its variance.
     """
 
     rows: float
@@ -73,51 +78,51 @@ class Tail:
     own_variance: float
 
     def edges(self, counts: Floats, variance: float) -> list[Tail]:
-        """Those of the bin's 16 parts, whose noisy counts (16,) these are: the first one's edge is the bin's."""
+        """Return the tails of the bin's 16 parts, by their noisy counts (16,); the first edge is the bin's."""
         first = Tail(self.rows, self.variance, 0.0, float(counts[0]), variance)
         return [first, *(self._moved(counts, variance, j) for j in range(1, FAN))]
 
     def _moved(self, counts: Floats, variance: float, j: int) -> Tail:
         u = self.share(variance, j)
-        before, behind = float(counts[:j].sum()), float(counts[j:].sum())
-        moved = (1 - u) * before + (u * (self.own - behind) if u else 0.0)
+        outside, behind = float(counts[:j].sum()), float(counts[j:].sum())
+        moved = (1 - u) * outside + (u * (self.own - behind) if u else 0.0)
         return Tail(self.rows + moved, self.variance + self.added(variance, j), -u, float(counts[j]), variance)
 
     def share(self, variance: float, j: int) -> float:
-        """The weight of what is behind the j-th edge: the one by which the variance is least."""
+        """Return the weight of the counts behind the j-th edge that makes the variance least."""
         if math.isinf(self.own_variance) or not variance:
             return 0.0
         return float((j * variance - self.weight * self.own_variance) / (FAN * variance + self.own_variance))
 
     def added(self, variance: float, j: int) -> float:
-        """Variance that the j-th edge adds."""
+        """Return the variance that the j-th edge adds."""
         u = self.share(variance, j)
-        known = (u**2 + 2 * self.weight * u) * self.own_variance if u else 0.0
-        return float(variance * ((1 - u) ** 2 * j + u**2 * (FAN - j)) + known)
+        covariance = (u**2 + 2 * self.weight * u) * self.own_variance if u else 0.0
+        return float(variance * ((1 - u) ** 2 * j + u**2 * (FAN - j)) + covariance)
 
 
 @lru_cache(maxsize=64)
 def worst(columns: int, depth: int) -> float:
-    """The largest variance that an edge's tail may have, in variances of a bin."""
-    behind, own = np.arange(FAN)[:, None], total_variance(columns, 1.0)
+    """Return the largest variance that an edge's tail may have, in variances of a bin."""
+    behind, own_variance = np.arange(FAN)[:, None], total_variance(columns, 1.0)
     variances, weights = np.zeros(1), np.zeros(1)
     for _ in range(depth):
-        u = (behind - weights * own) / (FAN + own) if math.isfinite(own) else 0.0 * behind
+        u = (behind - weights * own_variance) / (FAN + own_variance) if math.isfinite(own_variance) else 0.0 * behind
         u[0] = 0.0  # the bin's own edge
-        known = (u**2 + 2 * weights * u) * own if math.isfinite(own) else 0.0
+        known = (u**2 + 2 * weights * u) * own_variance if math.isfinite(own_variance) else 0.0
         variances = (variances + (1 - u) ** 2 * behind + u**2 * (FAN - behind) + known).ravel()
-        weights, own = np.broadcast_to(-u, (FAN, len(weights))).ravel(), 1.0
+        weights, own_variance = np.broadcast_to(-u, (FAN, len(weights))).ravel(), 1.0
     return float(variances.max())
 
 
 def tolerated(columns: int, depth: int, error: float, pure: bool) -> float:
-    """The least number of rows beyond an end that bins with this standard error can hold it to (``Promise.most``)."""
+    """Return the least ``Promise.most`` that bins with this standard error can keep."""
     terms = worst(columns, depth)
     return (certain(2 * columns * depth, pure, terms) + EASE) * math.sqrt(terms) * error
 
 
 def total_variance(columns: int, variance: float) -> float:
-    """Variance of the number of rows by the counts of the other columns' first levels; infinite if there is none."""
+    """Return the variance of the number of rows by the other columns' first levels; infinite without any."""
     return FAN * variance / (columns - 1) if columns > 1 else math.inf
 
 
@@ -140,14 +145,20 @@ def certain(events: int, pure: bool, terms: float = math.inf) -> float:
 @final
 @attrs.frozen
 class Promise:
-    """At most so many rows beyond an end. Args: most; events, sides, levels and columns; pure, whether noise is."""
+    """At most ``most`` rows beyond an end.
+
+    Args:
+        most: rows.
+        events: sides, levels and columns together.
+        pure: whether noise is.
+    """
 
     most: float
     events: int
     pure: bool
 
     def passed(self, tails: Sequence[Tail], variance: float) -> int:
-        """The last of a bin's edges, in order, that an end may pass."""
+        """Return the last of a bin's edges, in order, that an end may pass."""
         for j, tail in enumerate(tails[1:]):
             terms = math.floor(4 * tail.variance / variance) / 4 if variance else 1.0
             if tail.rows + certain(self.events, self.pure, terms) * math.sqrt(tail.variance) > self.most:
@@ -208,7 +219,7 @@ def interval(
     column: int,
     errors: Sequence[float],
     promise: Promise | None = None,
-    others: tuple[int, ...] = (),
+    other_columns: tuple[int, ...] = (),
     certain: float = CERTAIN,
 ) -> tuple[int, int] | None:
     """Beginning and end of a column's rows, from 0 to ``CODES``; None if its counts are no more than noise.
@@ -218,9 +229,9 @@ def interval(
     errors above which a count is of rows (``CERTAIN``, ``CERTAIN_PURE``).
     """
     bins, depth = np.arange(FAN), len(errors)
-    own = float(np.mean([counts.at(bins, j * depth).sum() for j in others])) if others else 0.0
-    whole = Tail(0.0, 0.0, 0.0, own, total_variance(1 + len(others), errors[0] ** 2))
-    low, high = (_descended(counts, column, errors, last, promise, whole, certain) for last in (False, True))
+    total = float(np.mean([counts.at(bins, j * depth).sum() for j in other_columns])) if other_columns else 0.0
+    root = Tail(0.0, 0.0, 0.0, total, total_variance(1 + len(other_columns), errors[0] ** 2))
+    low, high = (_descended(counts, column, errors, last, promise, root, certain) for last in (False, True))
     return None if low is None or high is None else (low, CODES - high)
 
 
@@ -234,7 +245,7 @@ def _descended(
     certain: float,
 ) -> int | None:
     """How far the outermost bin with rows, or the first that may not be passed, is from this end of the range."""
-    bins, found = np.arange(FAN), None
+    bins, distance = np.arange(FAN), None
     for level, error in enumerate(errors):
         values = counts.at(bins, column * len(errors) + level)
         values = values[::-1] if last else values
@@ -242,27 +253,27 @@ def _descended(
         tails = tail.edges(values, error**2)
         sure = FAN - 1 if promise is None else promise.passed(tails, error**2)
         if edge is None:
-            return 0 if level == 0 and sure < FAN - 1 else found
+            return 0 if level == 0 and sure < FAN - 1 else distance
         first, width = edge
         step, nearest = CODES // FAN ** (level + 1), min(first, sure)
         outermost = int(bins[FAN - 1 - nearest] if last else bins[nearest])
-        found = (FAN ** (level + 1) - 1 - outermost if last else outermost) * step
+        distance = (FAN ** (level + 1) - 1 - outermost if last else outermost) * step
         if width > 1 or sure < first:
             break
         bins, tail = outermost * FAN + np.arange(FAN), tails[first]
-    return found
+    return distance
 
 
-def _edge(values: Floats, least: float) -> tuple[int, int] | None:
-    """Where bins begin that hold more than ``least`` rows, and how many bins in one that holds for; None if nowhere.
+def _edge(values: Floats, threshold: float) -> tuple[int, int] | None:
+    """Return the first bin above ``threshold`` rows and the width of its window in bins; None without one.
 
     Wider windows count where they lie before all narrower ones: thin rows in front of a dense bin.
     """
     edge: tuple[int, int] | None = None
     for width in (1, 2, 4, 8, 16):
-        before = values[: FAN if edge is None else edge[0] // width * width]
-        sums = before.reshape(-1, width).sum(axis=1)
-        hits = np.flatnonzero(sums > least * np.sqrt(width))
+        outer = values[: FAN if edge is None else edge[0] // width * width]
+        sums = outer.reshape(-1, width).sum(axis=1)
+        hits = np.flatnonzero(sums > threshold * np.sqrt(width))
         if len(hits):
             edge = int(hits[0]) * width, width
     return edge

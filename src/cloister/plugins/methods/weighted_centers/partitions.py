@@ -80,7 +80,7 @@ def collision(distance: float) -> float:
 
 
 def distance_of(chance: float) -> float:
-    """The distance, in widths, at which ``collision`` is this chance in (0, 1), to one part in a million."""
+    """Return the distance, in widths, at which ``collision`` is this chance in (0, 1), to one part in a million."""
     return few_bits(largest(lambda s: collision(s) >= chance), 24)
 
 
@@ -100,7 +100,7 @@ class PStable:
 
     @property
     def width(self) -> float:
-        """w."""
+        """The width w of a bucket."""
         return self.radius / distance_of(self.near ** (1 / self.projections))
 
     @property
@@ -136,7 +136,7 @@ class PStableHash:
     seed: PublicRng
 
     def of(self, rows: Ints) -> Ints:
-        """Lattice rows (n, d) to hash values (n,)."""
+        """Hash lattice rows (n, d) to values (n,)."""
         steps = ((rows.astype(np.float64) @ self._columns).astype(np.int64) + self.shifts) // self.width
         mixed: Ids = np.zeros(len(rows), np.uint64)
         for j, step in enumerate(steps.T):
@@ -182,10 +182,10 @@ class Intervals:
     def of(cls, domain: Domain, length: float, seed: PublicRng) -> Intervals:
         """For rows of a domain. Args: length (p), in lattice steps: more than twice the domain's width is of no use."""
         reach = domain.max_norm * NORM
-        whole = max(1, min(round(length * NORM), 4 * reach))
-        shifts = seed.child("shift").generator().integers(0, whole, domain.dimension)
+        whole_length = max(1, min(round(length * NORM), 4 * reach))
+        shifts = seed.child("shift").generator().integers(0, whole_length, domain.dimension)
         basis = directions(seed.child("basis"), domain.dimension, domain.dimension, "orthogonal")
-        return cls(basis, whole, -reach - shifts, 2 * reach // whole + 2)
+        return cls(basis, whole_length, -reach - shifts, 2 * reach // whole_length + 2)
 
     def of_rows(self, rows: Ints) -> Ints:
         """Lattice rows (n, d) to the number of their interval on every axis (n, d)."""
@@ -216,9 +216,9 @@ class Intervals:
         return float(1.5 * self.length / NORM * math.sqrt(len(self.basis)))
 
 
-def inside(found: Ints, chosen: Ints) -> Bools:
+def inside(numbers: Ints, chosen: Ints) -> Bools:
     """Which rows' intervals (n, d) are at most one from the chosen ones (n, d): the box of step 6."""
-    return np.asarray((np.abs(found - chosen) <= 1).all(axis=1))
+    return np.asarray((np.abs(numbers - chosen) <= 1).all(axis=1))
 
 
 @final
@@ -242,22 +242,22 @@ class Prefixes:
         return Space(tuple(2**b for b in self.bits))
 
     def of(self, values: Ints) -> Ints:
-        """The prefixes (n, levels) of values (n,); -1 stays -1 at every level."""
+        """Return the prefixes (n, levels) of values (n,); -1 stays -1 at every level."""
         return np.stack([values >> (self.bits[-1] - b) for b in self.bits], axis=1)
 
-    def heavy(self, counts: Counts, most: int, deviations: float = 3.0) -> tuple[Ints, Floats]:
+    def heavy(self, counts: Counts, max_values: int, deviations: float = 3.0) -> tuple[Ints, Floats]:
         """Values whose every prefix is frequent, with their counts, the most frequent first.
 
         Args:
             counts: an answer to a question over ``space``.
-            most: prefixes that are followed at each level, and values that come back.
+            max_values: prefixes that are followed at each level, and values that come back.
             deviations: standard errors that a count must have.
         """
-        ids, values, known = np.zeros(1, np.int64), np.zeros(0), 0
+        ids, values, n_bits = np.zeros(1, np.int64), np.zeros(0), 0
         for level, b in enumerate(self.bits):
-            ids = ((ids << (b - known))[:, None] | np.arange(2 ** (b - known))).ravel()
-            values, known = counts.at(ids, level), b
+            ids = ((ids << (b - n_bits))[:, None] | np.arange(2 ** (b - n_bits))).ravel()
+            values, n_bits = counts.at(ids, level), b
             significant = np.flatnonzero(values > deviations * counts.standard_error(ids, level))
-            best = significant[np.argsort(-values[significant], kind="stable")[:most]]
+            best = significant[np.argsort(-values[significant], kind="stable")[:max_values]]
             ids, values = ids[best], values[best]
         return ids, values
