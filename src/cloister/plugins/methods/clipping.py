@@ -26,10 +26,10 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Sums
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.post_processing import projected
+from cloister.plugins.methods.post_processing import project_to_simplex
 
 BINS = 24
-"""Of a histogram of distances."""
+"""Bins of a histogram of distances."""
 
 BLOCK = 2**15
 """Numbers per block of work: larger chunks and their temporaries would not stay in a core's cache."""
@@ -67,13 +67,11 @@ class ClippedOffsets:
     def around(
         cls, assignment: NearestCenter, radii: Floats, domain: Domain, session: Session[Any] | None = None
     ) -> Self:
-        """Return rows relative to their nearest centre.
+        """Return rows relative to their nearest centre, clipped to radii (k,) in the caller's units.
 
-        Args:
-            radii: (k,) in the caller's units.
-            session: the one whose answers the radii come from, if any (``Session.settled``).
+        Radii that come from a session's answers need that session (``Session.settled``).
         """
-        lattice_radii = in_steps(radii, domain)
+        lattice_radii = lattice_steps(radii, domain)
         return cls(assignment, assignment.centers, lattice_radii if session is None else session.settled(lattice_radii))
 
     @property
@@ -116,7 +114,7 @@ class ClippedOffsets:
         return sums.at(ids) * scale[:, None], sums.standard_error(ids) * scale
 
 
-def in_steps(radii: Floats, domain: Domain) -> Ints:
+def lattice_steps(radii: Floats, domain: Domain) -> Ints:
     """Radii (m,) in lattice steps, from one to the widest that a domain can be."""
     return np.clip(np.rint(radii / domain.unit), 1, 2 * REACH).astype(np.int64)
 
@@ -172,7 +170,7 @@ class DistanceBins:
         that noise in empty bins hardly counts; of nothing at all, every bin holds as much. Rows of one bin are taken to
         be spread evenly over the logarithm. At least one lattice step.
         """
-        cumulative = np.append(0.0, projected(counts, rows).cumsum())
+        cumulative = np.append(0.0, project_to_simplex(counts, rows).cumsum())
         index = min(int(np.searchsorted(cumulative[1:], share * rows)), self.number - 1)
         inside = (share * rows - cumulative[index]) / max(cumulative[index + 1] - cumulative[index], 1e-300)
         return max(1.0, float(np.sqrt(self.edges[index] * 2.0 ** (self.step * (min(inside, 1.0) - 1))))) * domain.unit

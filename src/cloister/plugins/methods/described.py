@@ -1,6 +1,6 @@
-"""A clustering whose groups are described: by counts, in any columns, of the rows nearest to each released centre.
+"""Clustering with histograms: counts, in any columns, of the rows nearest to each released centre.
 
-1. The method in the slot clusters the rows by their first columns, with the rest of the budget. It sees no other.
+1. The method in the slot clusters the rows by their first columns, with the rest of the budget.
 2. One question: of the rows of each group, how many have each value of a category, or are in each of ``bins`` equal
    parts of a number's range. Where more than ``MOST`` columns are named it is asked in two rounds: of all columns, with
    a third of the share, and then of those that tell the groups apart best by these noisy counts. That choice looks at
@@ -17,8 +17,8 @@ Under Local trust a part of the people, ``share`` of them, answers the question,
 Groups are those of the released centres, in the units that the run took distances in. Figures are of the rows as the
 run clipped them.
 
-Source: counts of a partition (Dwork, McSherry, Nissim, Smith 2006). That clusters are explained by noisy histograms,
-and attributes chosen privately before: DPClustX (arXiv 2506.05900).
+Source: counts of a partition (Dwork, McSherry, Nissim, Smith 2006); noisy histograms that explain clusters, of
+attributes chosen privately before: DPClustX (arXiv 2506.05900).
 """
 
 from __future__ import annotations
@@ -128,11 +128,11 @@ class DescribedGroups(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows of each group have each value")
     columns: str = option(
         default="",
-        help="what groups are described by: positions of columns of numbers, as in 0,3, and of a category's first "
-        "value with how many it lists, as in 4:12; empty: every column, as numbers",
+        help="columns to count: positions of numbers, as in 0,3, and of a category's first value with its number of "
+        "values, as in 4:12; empty: every column, as numbers",
     )
-    beside: int = option(default=0, low=0, help="so many of the last columns are described only, and not clustered by")
-    share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="of the budget, for the description")
+    beside: int = option(default=0, low=0, help="number of last columns that are counted but not clustered by")
+    share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="share of the budget for these counts")
     bins: int = option(default=16, low=2, high=1024, help="equal parts of a number's range")
 
     def __attrs_post_init__(self) -> None:
@@ -203,7 +203,9 @@ class DescribedGroups(Generic[T]):
     def _facets(self, domain: Domain) -> tuple[Facet, ...]:
         facets = self._listed() or tuple(Facet(j) for j in range(domain.dimension))
         if any(facet.position + max(1, facet.values) > domain.dimension for facet in facets):
-            raise InvalidInput(f"columns is '{self.columns}', and there are {domain.dimension}: count them from 0")
+            raise InvalidInput(
+                f"columns is '{self.columns}', but there are {domain.dimension} columns: count them from 0"
+            )
         if hidden := [j for j in unknown_columns(domain) if j >= domain.dimension - self.beside]:
             raise InvalidInput(f"column {hidden[0]} is described only, and its range is not known: give its bounds")
         return facets

@@ -17,7 +17,7 @@ from cloister.core.roles import FrequencyOracle
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import DistanceBins
 from cloister.plugins.methods.errors import count_error, hidden_by_noise
-from cloister.plugins.methods.post_processing import projected
+from cloister.plugins.methods.post_processing import project_to_simplex
 
 SEEN = 2.0
 """Standard errors of a count of distances below which rows are not seen."""
@@ -47,7 +47,7 @@ class Distances:
 
     def excess(self, radii: Floats, rows: float, domain: Domain) -> Floats:
         """Return how much clipping to radii (k,) takes off the length of a row of any group on average."""
-        shares = projected(self.counts, rows) / rows
+        shares = project_to_simplex(self.counts, rows) / rows
         return np.asarray(np.maximum(typical(self.bins, domain) - radii[:, None], 0.0) @ shares, np.float64)
 
     def details(self, domain: Domain) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class GroupDistances:
     Args:
         bins: m bins of each group.
         counts: (k, m) noisy rows. error: standard error of each.
-        rows: the public number of rows, unless the counts say clearly that it is another (``plausible``).
+        rows: the public number of rows, unless the counts say clearly that it is another (``plausible_rows``).
     """
 
     bins: DistanceBins
@@ -85,7 +85,7 @@ class GroupDistances:
         of one count: they are spread as the rows of all groups are.
         """
         visible = self.seen
-        overall = projected(self.counts.sum(axis=0), self.rows)
+        overall = project_to_simplex(self.counts.sum(axis=0), self.rows)
         rows = visible + SEEN * self.error * overall / max(float(overall.sum()), 1e-300)
         shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         beyond = np.maximum(typical(self.bins, domain) - np.reshape(radii, (len(shares), -1, 1)), 0.0)
@@ -95,7 +95,7 @@ class GroupDistances:
     def seen(self) -> Floats:
         """Rows (k, m) that show above the noise."""
         tails = np.array([tail(counts, self.error) for counts in self.counts])
-        overall = projected(self.counts.sum(axis=0), self.rows)
+        overall = project_to_simplex(self.counts.sum(axis=0), self.rows)
         sizes = np.maximum(self.counts, 0.0).sum(axis=1, keepdims=True)
         hidden = np.minimum(sizes * overall / max(float(overall.sum()), 1e-300), SEEN * self.error)
         return np.where(self.counts >= SEEN * self.error, self.counts, np.maximum(tails, hidden))
@@ -152,7 +152,7 @@ class Reach:
         """Return the root mean square distance of all rows from their centre, or the radius if nobody asked."""
         if self.distances is None:
             return self.radius
-        shares = projected(self.distances.counts, rows) / rows
+        shares = project_to_simplex(self.distances.counts, rows) / rows
         return math.sqrt(float(shares @ typical(self.distances.bins, domain) ** 2))
 
     def details(self, domain: Domain) -> dict[str, Any]:
@@ -182,12 +182,12 @@ def tail(counts: Floats, error: float) -> Floats:
     return pooled
 
 
-def tells_groups(problem: Problem, counts: FrequencyOracle[Any], budget: Budget) -> bool:
+def resolves_groups(problem: Problem, counts: FrequencyOracle[Any], budget: Budget) -> bool:
     """Return True if distances per group, counted with this budget, say where most rows are."""
     error = count_error(counts, problem.k * GROUP_BINS, budget, problem)
     return error * math.sqrt(problem.k) <= UNSEEN * problem.rows
 
 
-def plausible(total: float, error: float, rows: int) -> float:
+def plausible_rows(total: float, error: float, rows: int) -> float:
     """Return the public number of rows, or a noisy total that is ``CLEARLY`` standard errors away from it."""
     return max(total, 1.0) if abs(total - rows) > CLEARLY * error else float(rows)

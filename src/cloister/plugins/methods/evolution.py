@@ -3,7 +3,7 @@
 1. P: (L + 1) k public points.
 2. 4 sqrt(d) rounds. Ask how many rows are nearest to each point of P. Keep the largest counts, until they hold n rows.
    C: weighted k-means of the kept points, each centre as far from the middle as its noise and all counts' lets
-   believe (``placed``, ``known``).
+   believe (``place_clusters``, ``middle_shrinkage``).
    P: C, and L mutants of each c in C.
 3. The last C.
 
@@ -43,14 +43,14 @@ from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.post_processing import known, placed
+from cloister.plugins.methods.post_processing import middle_shrinkage, place_clusters
 from cloister.plugins.methods.rounds import equal_cells
 
 EXTENT: Final = 0.7
 """Share of the domain around its middle, which the first points are in."""
 
 POINTS: Final = 3.0
-"""Times n over the standard error of a count: how many points there are."""
+"""Number of points, over n divided by the standard error of a count."""
 
 FEWEST, MOST = 4, 1024
 """Mutants of a centre; points, where k is less than a fifth of them."""
@@ -82,8 +82,12 @@ class Evolution(Generic[T]):
             assignment = NearestCenter(session.settled(domain.snap(points)), domain.max_norm)
             (counts,) = session.ask(count(assignment, oracle=self.counts, budget=budget))
             survivors = session.release(fittest(domain.real(assignment.centers) - domain.middle, counts, problem.rows))
-            centers, weights = placed(self.solver.solve(survivors, k, seed.child("solve")), survivors.value, domain)
-            centers = domain.middle + known(counts.standard_error(ids), problem.rows) * (centers - domain.middle)
+            centers, weights = place_clusters(
+                self.solver.solve(survivors, k, seed.child("solve")), survivors.value, domain
+            )
+            centers = domain.middle + middle_shrinkage(counts.standard_error(ids), problem.rows) * (
+                centers - domain.middle
+            )
             points = domain.truncate(offspring(centers, mutants, step, seed.child("mutants")))
         return Clustering(centers, weights, {"rounds": len(budgets), "points": len(points)})  # 3.
 

@@ -31,8 +31,8 @@ figures. Under Local trust a keyed hash of her number says which of the two a us
 elsewhere they share everybody's budget.
 
 Sizes are sums over all cells, also those that seem to hold no rows, and do not depend on the public number of rows:
-where the cells' total is clearly another one, step 2 goes by that. Cells are as wide in every column, so that columns
-much narrower than others, such as those of a category, are not told apart: there it is no candidate of ``auto``.
+if the cells' total clearly differs, step 2 uses that. Cells are as wide in every column, so that they do not resolve
+columns much narrower than others, such as a category's: there it is no candidate of ``auto``.
 
 The expected error (``ErrorLaw``) is that of groups of one size. Where sizes differ much, small groups cost more: two
 to six times of it on unbalance and mopsi_finland.
@@ -67,10 +67,18 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
-from cloister.plugins.methods.distances import plausible, tells_groups
-from cloister.plugins.methods.errors import ErrorLaw, of_own_rows, of_steps, sizes_of
+from cloister.plugins.methods.distances import plausible_rows, resolves_groups
+from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import own_row_errors, sizes_from_cells, step_errors
 from cloister.plugins.methods.measuring import Measuring, Stepped
-from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
+from cloister.plugins.methods.post_processing import (
+    group_sizes,
+    means,
+    middle_shrinkage,
+    nearest,
+    pad_centers,
+    pooled_james_stein,
+)
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
 
@@ -81,13 +89,13 @@ FINENESS: Final = 1.35
 """Cells along a column, over k^(1/d) q^(1/(d+1))."""
 
 TYPICAL: Final = Space((1024,))
-"""What a cell's noise is worked out for, before the number of cells is known: it hardly depends on it."""
+"""Space by which a cell's noise is predicted before the number of cells is known: it hardly depends on it."""
 
 POOLED: Final = 0.3
 """Share of a mean group: what each radius is pooled with, and the fewest rows that a sum is divided by."""
 
 STEP: Final = 1.3
-"""Times S / N, since offsets are clipped."""
+"""Factor of S / N, since offsets are clipped."""
 
 LAW: Final = ErrorLaw(0.034, 1.1, 1.96, 0.0)  # the factor a fifth below the fitted one: it picks better
 
@@ -128,23 +136,25 @@ class GridMeans(Generic[T]):
         grid = self.grid(problem, per_count)
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
         cell_counts, errors = counts.at(grid.possible), counts.standard_error(grid.possible)
-        rows = plausible(float(cell_counts.sum()), math.sqrt(float((errors**2).sum())), problem.rows)
+        rows = plausible_rows(float(cell_counts.sum()), math.sqrt(float((errors**2).sum())), problem.rows)
         cells = session.release(occupied(grid, cell_counts, errors, k, rows))
-        details = pictured(cells.value)
+        details = picture_details(cells.value)
         if problem.fewest is not None:
             extents = np.full(len(cells.value.points), (grid.widths**2).sum() / 12)
             chosen = suggested(cells, extents, problem, self.solver, rng.child("suggest"))
             k, details = chosen.k, details | chosen.details
         centers = self._found(cells, k, session, rng)
-        centers = domain.middle + known(errors, rows) * (centers - domain.middle)
-        assignment = NearestCenter(session.settled(domain.snap(filled(centers, problem.k))), domain.max_norm)
+        centers = domain.middle + middle_shrinkage(errors, rows) * (centers - domain.middle)
+        assignment = NearestCenter(session.settled(domain.snap(pad_centers(centers, problem.k))), domain.max_norm)
         sizes, radii = measured(cells.value, domain.real(assignment.centers)[:k], rows, grid.widths)
         if self.measures(problem, per_count):
             moved = self._clipped_by_group(problem, session, assignment, sizes, per_sum)
         else:
             moved = self._clipped(problem, session, assignment, sizes, radii, per_sum, cells.value)
-        weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, cell_counts, errors, cells.value))
-        weight_errors = np.hypot(weight_errors, of_own_rows(weights, self.counts, per_count))
+        weights, weight_errors = sizes_from_cells(
+            cells.value, moved.centers, *left_out(grid, cell_counts, errors, cells.value)
+        )
+        weight_errors = np.hypot(weight_errors, own_row_errors(weights, self.counts, per_count))
         return Clustering(moved.centers, weights, details | moved.stated | {"weights_error": weight_errors})
 
     def _clipped(
@@ -159,14 +169,14 @@ class GridMeans(Generic[T]):
     ) -> Stepped:
         """Move the centres by sums that are clipped to radii read from the cells (step 3)."""
         domain, k = problem.domain, len(sizes)
-        offsets = ClippedOffsets.around(assignment, filled(radii, problem.k), domain, session)
+        offsets = ClippedOffsets.around(assignment, pad_centers(radii, problem.k), domain, session)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
         steps = stepped(totals[:k], errors[:k], sizes, radii)
         start = domain.real(assignment.centers)[:k]
         centers = domain.truncate(start + steps)
         short = totals[:k] / sizes[:, None] + cut_off(cells, start, radii, sizes) - steps
-        stated = of_steps(
+        stated = step_errors(
             sizes, sizes, np.zeros(k), centers, steps, STEP * errors[:k] / sizes, 2 * radii, shortened=short
         )
         return Stepped(centers, sizes, stated)
@@ -183,7 +193,7 @@ class GridMeans(Generic[T]):
         """Return True if the budget suffices to measure distances per group, by public figures."""
         per_sum = self.shares(problem.budget, ANY_KEY)[1]
         clear = self.counts.trust is not Local and self._strength(problem, per_count) >= CLEAR
-        return clear and tells_groups(problem, self.counts, per_sum.split(MEASURED, 1 - MEASURED)[0])
+        return clear and resolves_groups(problem, self.counts, per_sum.split(MEASURED, 1 - MEASURED)[0])
 
     @property
     def chooses_k(self) -> bool:
@@ -196,7 +206,7 @@ class GridMeans(Generic[T]):
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
         """Return centres (k, d) of the cells (step 2)."""
         candidates = self.solver.solve(cells, k + SPARE, rng.child("solve"))
-        sizes = held(nearest(cells.value.points, candidates), cells.value.weights, len(candidates))
+        sizes = group_sizes(nearest(cells.value.points, candidates), cells.value.weights, len(candidates))
         centers = self.drop.solve(session.release(Coreset(candidates, sizes)), k, rng.child("drop"))
         for _ in range(SWEEPS):
             centers = means(cells.value, centers)
@@ -254,9 +264,9 @@ class GridMeans(Generic[T]):
 def measured(cells: Coreset, centers: Floats, rows: float, widths: Floats) -> tuple[Floats, Floats]:
     """Return rows (k,) and radii (k,) of each centre's group, both pooled with part of a mean group."""
     k, groups, weights = len(centers), nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
-    sizes, pooled = held(groups, weights, k), POOLED * rows / k
+    sizes, pooled = group_sizes(groups, weights, k), POOLED * rows / k
     squares = ((cells.points - centers[groups]) ** 2).sum(axis=1) + (widths**2).sum() / 12
-    sums = held(groups, weights * squares, k)
+    sums = group_sizes(groups, weights * squares, k)
     mean = sums.sum() / max(sizes.sum(), 1e-300) if sizes.any() else squares.mean()
     return np.maximum(sizes, pooled), np.sqrt((sums + pooled * mean) / (sizes + pooled))
 
@@ -282,16 +292,14 @@ def cut_off(cells: Coreset, centers: Floats, radii: Floats, sizes: Floats) -> Fl
 def left_out(grid: GridCells, counts: Floats, errors: Floats, cells: Coreset) -> tuple[Floats, Floats, Floats]:
     """Return middles (m, d), noisy counts (m,) and standard errors (m,) of the cells that were not kept.
 
-    Args:
-        counts: of all possible cells, looked at before the next round is asked.
-        errors: standard errors of the counts.
+    Counts and errors are of all possible cells, and were looked at before the next round is asked.
     """
     assert cells.leaves is not None  # ``occupied`` says which cells they are
     empty_cells = ~np.isin(grid.possible, cells.leaves.ids)
     return grid.middles(grid.possible[empty_cells]), counts[empty_cells], errors[empty_cells]
 
 
-def pictured(cells: Coreset) -> dict[str, Any]:
+def picture_details(cells: Coreset) -> dict[str, Any]:
     """Return details for pictures: the heaviest cells."""
     assert cells.cells is not None  # ``occupied`` says where they are
     drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
@@ -306,16 +314,11 @@ SIDE, OWN = 1 / 9, 7 / 9
 def occupied(grid: GridCells, values: Floats, errors: Floats, k: int, rows: float) -> Coreset:
     """Return the cells that seem to hold rows, as points at their middles.
 
-    Args:
-        values: (m,) noisy counts of all possible cells.
-        errors: (m,) standard errors of the counts.
-        k: number of groups.
-        rows: number of rows.
-
-    Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
-    several; the shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in
-    fewer than k cells of the grid, until they hold the public number of rows and a standard error of their sum, and at
-    least k. Weights are the counts as they came: blurred ones would draw centres to the borders of groups.
+    Values (m,) are noisy counts of all possible cells. Cells are ranked by counts that are blurred with their
+    neighbours', since rows that noise hides in one cell show in several; the shares are a normal blur of half a cell.
+    From the top, cells are kept that noise alone would exceed in fewer than k cells of the grid, until they hold the
+    public number of rows and a standard error of their sum, and at least k. Weights are the counts as they came:
+    blurred ones would draw centres to the borders of groups.
     """
     ids = grid.possible
     blurred, error = _blurred(grid, values, 1), np.sqrt(_blurred(grid, errors**2, 2))
@@ -335,11 +338,7 @@ def occupied(grid: GridCells, values: Floats, errors: Floats, k: int, rows: floa
 
 
 def _blurred(grid: GridCells, values: Floats, power: int) -> Floats:
-    """Blur values of the possible cells along each column, with borders that reflect.
-
-    Args:
-        power: of the shares: 1 for values, 2 for variances.
-    """
+    """Blur values (power 1) or variances (2) of the possible cells along each column, with reflecting borders."""
     grid_values = np.zeros(grid.space.sizes[0])
     grid_values[grid.possible] = values
     grid_values = grid_values.reshape(grid.parts)

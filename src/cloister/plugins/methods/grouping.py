@@ -1,4 +1,4 @@
-"""Groups of released centres, where rows of more columns than these are counted: the lattice, and who is nearest."""
+"""Frame in which rows of more columns than a clustering's are counted by their nearest released centre."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Frame:
 
     @classmethod
     def of(cls, domain: Domain, details: Mapping[str, Any], first: int) -> Frame:
-        """Of so many first columns the frame that a run of these details worked in, of others their bounds."""
+        """Return the frame of a run with these details for its first columns, and the bounds for all others."""
         half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
         ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
         ends[:first] = details.get("intervals", ends[:first])

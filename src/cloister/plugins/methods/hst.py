@@ -18,7 +18,7 @@ Corrections to the paper, besides those of the tree and of its program: one pass
 best of several; centres are lifted by noisy means of all rows of their cells, and not from a sample.
 
 Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, Algorithms 1-3, 6
-and 7. To lift more centres than are wanted is cloister's own: no merging parts what a projection puts together.
+and 7. Lifting more centres than k is cloister's own: merging cannot separate what a projection puts together.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_points
-from cloister.plugins.methods.post_processing import filled, held, nearest, placed
+from cloister.plugins.methods.errors import cluster_errors, missing_rows
+from cloister.plugins.methods.post_processing import group_sizes, nearest, pad_centers, place_clusters
 from cloister.plugins.methods.rounds import equal_cells, nearest_within, offsets_from
 from cloister.plugins.methods.suggesting import suggested
 
@@ -83,7 +83,7 @@ class HST(Generic[T]):
         for number in range(1, self.passes):
             centers, grown = self._on_tree(problem, session, per_pass, rng.child(number), centers)
         details = self._details(session.release(grown), self.extra * problem.k)
-        centers = filled(centers, self.passes * self.extra * problem.k)  # fewer were found if few were cut badly
+        centers = pad_centers(centers, self.passes * self.extra * problem.k)  # fewer were found if few were cut badly
         # rows may be as far as anywhere from a centre that is known in a subspace only
         radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
         lifted = self._lifted(problem, session, for_lift, centers, radius)
@@ -93,8 +93,8 @@ class HST(Generic[T]):
             chosen = suggested(session.release(lifted), extents, problem, self.merge, rng.child("suggest"))
             k, details = chosen.k, details | chosen.details
         merged = self.merge.solve(session.release(lifted), k, rng.child("merge"))
-        placed_at, weights = placed(merged, lifted, problem.domain)
-        stated = of_points(lifted, merged, placed_at, problem.domain, hidden(weights, problem.rows))
+        placed_at, weights = place_clusters(merged, lifted, problem.domain)
+        stated = cluster_errors(lifted, merged, placed_at, problem.domain, missing_rows(weights, problem.rows))
         return Clustering(placed_at, weights, details | stated)
 
     @property
@@ -165,8 +165,8 @@ def spread(grown: Coreset, centers: Floats, dimension: int) -> Floats:
     if grown.cells is not None:
         squares += ((grown.cells[:, 1] - grown.cells[:, 0]) ** 2).sum(axis=1) / 12
     seen_dimension = dimension if grown.frame is None else grown.frame.shape[1]
-    sizes = np.maximum(held(groups, grown.weights, len(centers)), 1.0)
-    means: Floats = held(groups, np.maximum(grown.weights, 0.0) * squares, len(centers)) / sizes
+    sizes = np.maximum(group_sizes(groups, grown.weights, len(centers)), 1.0)
+    means: Floats = group_sizes(groups, np.maximum(grown.weights, 0.0) * squares, len(centers)) / sizes
     return means * (dimension / seen_dimension)
 
 

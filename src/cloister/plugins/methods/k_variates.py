@@ -39,7 +39,7 @@ from cloister.core.roles import FrequencyOracle, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.post_processing import group_sizes, nearest
 
 MAX_NODES = 2**16
 """Nodes: each is looked at."""
@@ -74,7 +74,9 @@ class KVariates(Generic[T]):
         variates = domain.truncate(sums.at(heavy) / weights[:, None] + domain.middle)
         drawn = seeded(variates, weights, problem.k, self.power, rng.child("draw").generator())
         centers = variates[drawn]
-        return Clustering(centers, held(nearest(variates, centers), sizes[heavy], problem.k), {"nodes": len(heavy)})
+        return Clustering(
+            centers, group_sizes(nearest(variates, centers), sizes[heavy], problem.k), {"nodes": len(heavy)}
+        )
 
 
 @final

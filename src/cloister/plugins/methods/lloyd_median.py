@@ -44,9 +44,10 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.errors import SMOOTHED, ErrorLaw, count_error, limits, of_steps, unseen
-from cloister.plugins.methods.post_processing import filled, james_stein
-from cloister.plugins.methods.rounds import begun, equal_cells, nearest_within, share_option, shortened, steps
+from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import SMOOTHED, clip_radii, count_error, rows_beyond, step_errors
+from cloister.plugins.methods.post_processing import james_stein, pad_centers
+from cloister.plugins.methods.rounds import equal_cells, nearest_within, run_start, share_option, shorten, steps
 
 STEPS: Final = 2**15
 """Lattice steps of a unit vector: truncation shortens a pull by at most a 2^-15 per column, far below any noise."""
@@ -160,16 +161,20 @@ class LloydMedian(Generic[T]):
     start_share: float = share_option()
     rounds: int = option(default=7, low=1, high=MOST_ROUNDS, help="number of rounds")
     count_share: float = option(
-        default=0.05, low=0.0, high=0.5, above=True, help="of a round: counts become weights, no step uses them"
+        default=0.05,
+        low=0.0,
+        high=0.5,
+        above=True,
+        help="share of a round's budget for counts, which become sizes; no step uses them",
     )
     smoothing: float = option(
         default=0.05,
         low=0.0,
         above=True,
         unit="half diameters",
-        help="closer rows pull in proportion to their distance",
+        help="distance below which rows pull in proportion to it",
     )
-    stretch: float = option(default=1.25, low=0.0, high=2.0, above=True, help="of Weiszfeld's step")
+    stretch: float = option(default=1.25, low=0.0, high=2.0, above=True, help="factor of Weiszfeld's step")
     shrink: float = option(
         default=1.0, low=0.0, help="shorten a step by this times its expected squared noise over its squared length"
     )
@@ -177,11 +182,11 @@ class LloydMedian(Generic[T]):
         default=None,
         low=0.0,
         above=True,
-        help="rows farther than this many radii of k equal cells pull nobody, and no step is longer; none: no limit",
+        help="radius, over that of k equal cells, beyond which rows are dropped and no step goes; none: no limit",
     )
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        start, problem = begun(self.start, self.start_share, problem, session, rng)
+        start, problem = run_start(self.start, self.start_share, problem, session, rng)
         domain, ids = problem.domain, np.arange(len(start.centers))
         per_count, per_pull = problem.budget.over(self.rounds).split(self.count_share, 1 - self.count_share)
         radius = math.inf if self.radius_scale is None else equal_cells(problem, self.radius_scale)
@@ -191,7 +196,7 @@ class LloydMedian(Generic[T]):
         centers, weights = start.centers, np.zeros(len(ids))
         count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
-            assignment = nearest_within(radius, filled(centers, problem.k), domain, session)
+            assignment = nearest_within(radius, pad_centers(centers, problem.k), domain, session)
             counts, pulls = session.ask(
                 count(assignment, oracle=self.counts, budget=per_count),
                 vector_sum(Pulls(assignment, smoothing), oracle=self.sums, budget=per_pull),
@@ -199,19 +204,19 @@ class LloydMedian(Generic[T]):
             totals, errors = pulls.at(ids) * scale, pulls.standard_error(ids) * scale
             length, previous = smoothing * domain.unit, domain.real(assignment.centers)[ids]
             moves = weiszfeld(totals, errors, smoothing=length, stretch=self.stretch, shrink=self.shrink)
-            centers = domain.truncate(previous + shortened(moves, min(radius, domain.diameter / 2)))
+            centers = domain.truncate(previous + shorten(moves, min(radius, domain.diameter / 2)))
             counted = counts.at(ids)
             weights = np.maximum(counted, 0.0)
             noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
             noise = np.hypot(noise, SMOOTHED * length)
-            stated = of_steps(
+            stated = step_errors(
                 weights,
                 counted,
-                np.hypot(count_errors, unseen(weights, problem.rows, radius)),
+                np.hypot(count_errors, rows_beyond(weights, problem.rows, radius)),
                 centers,
                 centers - previous,
                 noise,
-                limits(radius, len(ids)),
+                clip_radii(radius, len(ids)),
             )
         return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
 

@@ -1,4 +1,4 @@
-"""The questions of a method that measures a middle and radii first, and what their answers say once noise is known."""
+"""Questions of a method that measures a middle and radii first, and estimates from their noisy answers."""
 
 from __future__ import annotations
 
@@ -27,25 +27,30 @@ from cloister.plugins.methods.distances import (
     Distances,
     GroupDistances,
     Reach,
-    plausible,
-    tells_groups,
+    plausible_rows,
+    resolves_groups,
 )
-from cloister.plugins.methods.errors import count_error, of_own_rows, of_steps
-from cloister.plugins.methods.post_processing import believed, denoised, empirical_bayes, james_stein, projected
-from cloister.plugins.methods.rounds import nearest_within, shortened
+from cloister.plugins.methods.errors import count_error, own_row_errors, step_errors
+from cloister.plugins.methods.post_processing import (
+    denoised,
+    empirical_bayes,
+    james_stein,
+    linear_shrinkage,
+    project_to_simplex,
+)
+from cloister.plugins.methods.rounds import nearest_within, shorten
 from cloister.plugins.trees.directions import directions
 from cloister.plugins.trees.nearest_direction import NearestDirection
 
 WITHIN, GROWTH = 0.5, 1.2
-"""Of rounds: the share of all rows within the least radius that a group may have, and what a round has of the budget
-for each part of the one before."""
+"""Share of all rows within the least radius that a group may have, and growth of the budget from round to round."""
 
 WELL_KNOWN = 40.0
 """q from which smaller groups than the average one are believed."""
 
 CLIP, STRETCH = 0.6, 1.3
-"""Of rounds in which all offsets are clipped to one radius: the part that they are clipped to of the distance which
-``WITHIN`` of the rows are within, and how steps are stretched for it."""
+"""Clipping radius over the distance that ``WITHIN`` of the rows are within, and the stretch of steps that makes up for
+it, in rounds with one radius for all groups."""
 
 OUTER = (0.5, 1.0, 2.0, 4.0)
 """Squared outer radii of the shells, over the squared radius. The last one holds all rows beyond the third."""
@@ -113,14 +118,14 @@ class Shells:
 @final
 @attrs.frozen(eq=False)
 class Moved:
-    """Questions about groups of rows.
+    """Noisy sizes and mean offsets of groups of rows.
 
     Args:
         sizes: noisy rows of each group (m,). size_errors: their standard errors (m,).
         means: of the rows' clipped offsets (m, d), in the caller's units.
         noise: expected squared length of the noise in each mean (m,).
         radii: that offsets were clipped to (m,).
-        usual: rows of a group as one expects them.
+        usual: expected rows of a group.
     """
 
     sizes: Floats
@@ -148,7 +153,7 @@ class Moved:
         radii = self.radii[ids]
         max_energy = (radii * self.usual**2 / (self.usual**2 + self.size_errors[ids] ** 2)) ** 2
         factors = factors * max_energy / (max_energy + self.noise[ids])
-        return shortened(self.means[ids] * factors[:, None], radii[:, None])
+        return shorten(self.means[ids] * factors[:, None], radii[:, None])
 
     def first(self, n: int) -> Moved:
         """Return the first n groups."""
@@ -188,7 +193,7 @@ class Stepped:
 @final
 @attrs.frozen(eq=False)
 class Measuring(Generic[T]):
-    """Asks one round at a time. Args: spend, what each question may spend, in the order they are asked."""
+    """Questions that are asked one round at a time, each with the next budget of ``spend``."""
 
     problem: Problem
     session: Session[T]
@@ -225,11 +230,11 @@ class Measuring(Generic[T]):
     def reach(self, assignment: NearestCenter) -> Reach:
         """Count rows by their distance from their centre: of each group, or of all if noise hides the groups'."""
         problem, budget = self.problem, next(self.spend)
-        if not tells_groups(problem, self.counts, budget):
+        if not resolves_groups(problem, self.counts, budget):
             return self.overall(assignment, budget)
         bins = DistanceBins(assignment, 2 * problem.domain.max_norm, GROUP_BINS, grouped=True)
         counts, error = self._binned(bins, budget)
-        rows = plausible(float(counts.sum()), error * math.sqrt(len(counts)), problem.rows)
+        rows = plausible_rows(float(counts.sum()), error * math.sqrt(len(counts)), problem.rows)
         groups = GroupDistances(bins, counts.reshape(-1, GROUP_BINS), error, rows)
         return Reach(groups.together.within(WITHIN, rows, problem.domain), groups.together, groups)
 
@@ -260,7 +265,7 @@ class Measuring(Generic[T]):
         (``GroupDistances.radii``). Where noise hides distances of groups all have one radius, and steps are stretched.
         Counts are moved to the nearest ones that add up to the number of rows; a step divides by no fewer than
         ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is believed farther than
-        its noise lets (``believed``).
+        its noise lets (``linear_shrinkage``).
 
         Args:
             assignment: rows by their nearest centre.
@@ -289,16 +294,16 @@ class Measuring(Generic[T]):
             assert per_count is not None
             error = count_error(self.counts, self.problem.k, per_count, self.problem)
             counted = counts[0].at(ids)
-            count_errors = np.hypot(error, of_own_rows(np.maximum(counted, error), self.counts, per_count))
+            count_errors = np.hypot(error, own_row_errors(np.maximum(counted, error), self.counts, per_count))
         else:
             counted, count_errors = known_sizes
-        divisors = np.maximum(projected(counted, rows), self.least_rows())
-        steps = stretch * believed(errors / divisors, domain) * denoised(totals, errors) / divisors[:, None]
+        divisors = np.maximum(project_to_simplex(counted, rows), self.least_rows())
+        steps = stretch * linear_shrinkage(errors / divisors, domain) * denoised(totals, errors) / divisors[:, None]
         centers = domain.truncate(domain.real(assignment.centers[:k]) + steps)
         sizes = np.maximum(counted, 0.0)
         believed_sizes = np.maximum(sizes, np.maximum(count_errors, 1.0))
         cut = reach.excess(radii, sizes, np.maximum(count_errors, 1.0), rows, domain)
-        stated = of_steps(
+        stated = step_errors(
             sizes,
             counted,
             count_errors,

@@ -2,7 +2,7 @@
 
 Guarantee (Local; replace one row; pure, no delta): that of the randomiser of one vector
 (``oracles.local.vectors.channel``): a person's one report is epsilon-DP. Noised rows are unbiased, so that the mean
-of a cluster would be right if anybody knew which rows are in it; but the noise of one row, of squared length about d /
+of a cluster would be right if its rows were known; but the noise of one row, of squared length about d /
 m(eps)^2 times the squared radius, is far longer than any distance between clusters, and k-means finds the shape of the
 noise. Chang et al. 2021, footnote 9, found no setting up to a million rows in which it works.
 

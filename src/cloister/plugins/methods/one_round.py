@@ -52,8 +52,8 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_own_rows, of_points
-from cloister.plugins.methods.post_processing import held, nearest, placed
+from cloister.plugins.methods.errors import cluster_errors, missing_rows, own_row_errors
+from cloister.plugins.methods.post_processing import group_sizes, nearest, place_clusters
 
 
 @attrs.frozen
@@ -79,13 +79,13 @@ class GridCounts(Generic[T]):
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=problem.budget))
         cells = grid.grow(counts)
         centers = self.solver.solve(session.release(cells), problem.k, rng.child("solve"))
-        weights, domain = held(nearest(cells.points, centers), cells.weights, problem.k), problem.domain
+        weights, domain = group_sizes(nearest(cells.points, centers), cells.weights, problem.k), problem.domain
         details = {"leaves": len(cells.weights)}
         if cells.errors is not None:
             inner = attrs.evolve(cells, points=cells.points - domain.middle)
-            own_noise = of_own_rows(weights, self.counts, problem.budget)
-            missing = np.hypot(hidden(weights, problem.rows), own_noise)
-            details |= of_points(inner, centers - domain.middle, domain.truncate(centers), domain, missing)
+            own_noise = own_row_errors(weights, self.counts, problem.budget)
+            missing = np.hypot(missing_rows(weights, problem.rows), own_noise)
+            details |= cluster_errors(inner, centers - domain.middle, domain.truncate(centers), domain, missing)
             del details["centers_error"]  # nothing says how rows lie in a cell
         return Clustering(domain.truncate(centers), weights, details)
 
@@ -116,7 +116,7 @@ class OneRoundMeans(Generic[T]):
         low=0,
         high=3,
         unit="dimensions",
-        help="up to this many, counts on a grid alone: no vectors are asked",
+        help="largest dimension that is clustered from counts on a grid, without vectors",
     )
     share: Literal["users", "budget", "auto"] = option(
         default="auto",
@@ -125,15 +125,15 @@ class OneRoundMeans(Generic[T]):
         "or as the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )
     count_share: float | None = option(
-        default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
+        default=None, low=0.0, high=0.99, above=True, help="share of the counts; none: the one with the least error"
     )
-    least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="the counts get at least this share")
+    least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="least share of the counts")
     partitions: int | None = option(
         default=None,
         low=1,
         high=16,
-        help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; "
-        "none: two where little noise is expected, else one",
+        help="independent trees that users are divided over, so that no single tree's borders decide; none: two if "
+        "little noise is expected, else one",
     )
     centers: Centers = option(
         default="means",
@@ -162,10 +162,10 @@ class OneRoundMeans(Generic[T]):
         groups = nearest(leaves.points, centers)
         if self.centers == "groups":
             centers = cells.of_groups(groups, k)
-        placed_centers, weights = placed(centers, leaves, domain)
-        own_noise = of_own_rows(weights, self.counts, per_count[0])
-        missing = np.hypot(hidden(weights, len(trees) * problem.rows), own_noise)
-        stated = of_points(leaves, centers, placed_centers, domain, missing)
+        placed_centers, weights = place_clusters(centers, leaves, domain)
+        own_noise = own_row_errors(weights, self.counts, per_count[0])
+        missing = np.hypot(missing_rows(weights, len(trees) * problem.rows), own_noise)
+        stated = cluster_errors(leaves, centers, placed_centers, domain, missing)
         stated["weights_error"] = stated["weights_error"] / len(trees)
         return Clustering(
             placed_centers, weights / len(trees), {"leaves": len(groups), "partitions": len(trees), **stated}

@@ -1,4 +1,4 @@
-"""Small sums over released points: which centre is nearest, and what it holds."""
+"""Post-processing of released points and sums: nearest centres, group sizes, shrinkage by known noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def nearest(points: Floats, centers: Floats) -> Ints:
     return np.asarray(squares.argmin(axis=1), np.int64)
 
 
-def held(groups: Ints, counts: Floats, k: int) -> Floats:
+def group_sizes(groups: Ints, counts: Floats, k: int) -> Floats:
     """Return the noisy rows (k,) of each group, with negative counts left out."""
     return np.asarray(np.bincount(groups, np.maximum(counts, 0.0), minlength=k), np.float64)
 
@@ -23,13 +23,13 @@ def held(groups: Ints, counts: Floats, k: int) -> Floats:
 def means(cells: Coreset, centers: Floats) -> Floats:
     """Return the mean (k, d) of each centre's cells; a centre without cells stays."""
     groups, weights = nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
-    sizes = held(groups, weights, len(centers))[:, None]
+    sizes = group_sizes(groups, weights, len(centers))[:, None]
     sums = np.zeros_like(centers)
     np.add.at(sums, groups, weights[:, None] * cells.points)
     return np.where(sizes > 0, sums / np.where(sizes > 0, sizes, 1.0), centers)
 
 
-def filled(centers: Floats, k: int) -> Floats:
+def pad_centers(centers: Floats, k: int) -> Floats:
     """Repeat the first centre until there are at least k.
 
     The shape of a round must not depend on answers. A row goes to the lowest index, so that copies have none.
@@ -57,7 +57,7 @@ def pooled_james_stein(steps: Floats, errors: Floats, weights: Floats | None = N
     return float(james_stein(np.asarray([(w * (steps**2).sum(axis=1)).sum()]), noise)[0])
 
 
-def projected(counts: Floats, total: float) -> Floats:
+def project_to_simplex(counts: Floats, total: float) -> Floats:
     """Return the nearest counts (m,) that are not negative and add up to ``total``.
 
     They are the counts less one number, or 0.
@@ -87,7 +87,7 @@ def empirical_bayes(squares: Floats, noise: Floats) -> Floats:
 def denoised(sums: Floats, errors: Floats) -> Floats:
     """Shrink sums (k, d), whose coordinates have these standard errors (k,), by what is known of their noise.
 
-    The result is the mean of two estimators of a matrix, in units of its noise: its singular values s_i are multiplied by
+    The result is the mean of two matrix estimators, in units of its noise. Singular values s_i are multiplied by
 
         max(0, 1 - kd / |s|^2)                                     James and Stein: all by one factor,
         max(0, 1 - max(0, m - p - 1) / s_i^2 - b / |s|^2)          Efron and Morris: weak directions by more,
@@ -110,7 +110,7 @@ def denoised(sums: Floats, errors: Floats) -> Floats:
     return mixed
 
 
-def believed(errors: Floats, domain: Domain) -> Floats:
+def linear_shrinkage(errors: Floats, domain: Domain) -> Floats:
     """Return the part (k, 1) of a vector that noise of errors s (k,) per coordinate leaves: R^2 / (R^2 + d s^2).
 
     The best linear estimate of a vector that points anywhere in the domain, R^2 a third of the squared half diameter
@@ -125,11 +125,11 @@ def towards_middle(centers: Floats, errors: Floats, domain: Domain) -> Floats:
 
     Where noise is wider than the domain, all centres are one in the middle: nobody does worse than that.
     """
-    moved: Floats = domain.middle + believed(errors, domain) * (centers - domain.middle)
+    moved: Floats = domain.middle + linear_shrinkage(errors, domain) * (centers - domain.middle)
     return moved
 
 
-def known(errors: Floats, rows: float) -> float:
+def middle_shrinkage(errors: Floats, rows: float) -> float:
     """Return the factor of centres' distances from the domain's middle, by the errors (m,) of all counts.
 
     It is n^2 over the squares of all errors, at most 1, and public.
@@ -138,7 +138,7 @@ def known(errors: Floats, rows: float) -> float:
     return min(1.0, rows**2 / noise) if noise else 1.0
 
 
-def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Floats]:
+def place_clusters(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Floats]:
     """Place clusters of released points: return their centres (k, d) in the domain and noisy rows (k,).
 
     A centre is a sum over a count, each of known noise: it is moved to the domain's middle by that of its points' sums.
@@ -149,7 +149,7 @@ def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Fl
         points: those of no weight, which solvers leave out, count nowhere, but in a cluster that has no others.
     """
     k, groups = len(centers), nearest(points.points, centers)
-    weights, errors = held(groups, points.weights, k), np.zeros(k)
+    weights, errors = group_sizes(groups, points.weights, k), np.zeros(k)
     if points.errors is not None:
         heavy = (points.weights > 0) | (weights[groups] == 0)
         noise = np.bincount(groups[heavy], points.errors.sums[heavy] ** 2, minlength=k)

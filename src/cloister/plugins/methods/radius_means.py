@@ -47,11 +47,11 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOrac
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
+from cloister.plugins.methods.clipping import ClippedOffsets, lattice_steps
 from cloister.plugins.methods.distances import Reach
-from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
+from cloister.plugins.methods.error_law import MISSED, ErrorLaw, strength, sums_are_pure
 from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Shells
-from cloister.plugins.methods.post_processing import filled
+from cloister.plugins.methods.post_processing import pad_centers
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
 
@@ -87,7 +87,7 @@ class RadiusMeans(Generic[T]):
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what the clipped offsets of those rows add up to")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the lifted candidates into k")
     rounds: int | None = option(
-        default=None, low=0, high=64, help="Lloyd rounds at the end; by default 8 where there is much noise, else 2"
+        default=None, low=0, high=64, help="Lloyd rounds at the end; none: 8 if there is much noise, else 2"
     )
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
@@ -115,7 +115,7 @@ class RadiusMeans(Generic[T]):
         weights, stated, rounds = np.full(k, problem.rows / k), dict[str, Any](), self.last(problem)
         reach = Reach(radius)
         for number in range(rounds):  # 6.
-            assignment = ask.near(filled(centers, problem.k))
+            assignment = ask.near(pad_centers(centers, problem.k))
             if number in (0, rounds - 1):
                 reach = ask.reach(assignment)
                 chosen = chosen | reach.details(domain)
@@ -166,7 +166,7 @@ def shares(d: int, rounds: int) -> list[float]:
 
 def around(mean: Floats, radius: float, k: int, domain: Domain, session: Session[Any], seed: PublicRng) -> Shells:
     """Return cells around the mean: 256, or more for more than 32 centres."""
-    steps = int(session.settled(in_steps(np.array([radius]), domain))[0])
+    steps = int(session.settled(lattice_steps(np.array([radius]), domain))[0])
     return Shells.around(session.settled(domain.snap(mean[None])), steps, min(max(256, 8 * k), 4096), seed)
 
 

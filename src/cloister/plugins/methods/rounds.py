@@ -1,4 +1,4 @@
-"""Rounds of Lloyd: the start and what it leaves, how far rows may be from their centre to count, and how many rounds.
+"""Schedules of Lloyd's rounds: the start's share of the budget, the number of rounds and their radii.
 
 Radii, rounds and shares are worked out from public figures, whatever the noise law of the oracles, before any row is
 asked about.
@@ -64,7 +64,7 @@ def steps(radius: float, domain: Domain) -> int | None:
     return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None
 
 
-def shortened(moves: Floats, max_length: float | Floats) -> Floats:
+def shorten(moves: Floats, max_length: float | Floats) -> Floats:
     """Shorten moves (k, d) to at most ``max_length``: one length, or one each (k, 1)."""
     long = np.maximum(lengths(moves)[:, None], 1e-300)
     capped: Floats = moves * (np.minimum(long, max_length) / long)
@@ -73,10 +73,10 @@ def shortened(moves: Floats, max_length: float | Floats) -> Floats:
 
 def share_option() -> Any:
     """Return the option of the share of the budget that the method in the slot ``start`` has."""
-    return option(default=0.0, low=0.0, high=0.99, help="the start's share of the budget; 0 for one that asks nothing")
+    return option(default=0.0, low=0.0, high=0.99, help="share of the budget for the start; 0 if it asks nothing")
 
 
-def begun(
+def run_start(
     start: Method[Any], share: float, problem: Problem, session: Session[Any], rng: PublicRng
 ) -> tuple[Clustering, Problem]:
     """Run the start with its share of the budget; return its centres and the problem with the rest.
@@ -90,12 +90,10 @@ def begun(
     clustering = start.cluster(for_start, session, rng.child("start"))
     asks = len(session.rounds) > n_before
     if asks and not share:
-        raise InvalidInput(
-            "the start asks about the rows, and has no share of the budget: give it one (--set start_share=0.5)"
-        )
+        raise InvalidInput("the start asks questions, and has no share of the budget: set one (--set start_share=0.5)")
     if share and not asks:
         raise InvalidInput(
-            f"the start asks nothing, and its share of the budget, {share:g}, would be lost: leave it 0 "
+            f"the start asks nothing, and its share of the budget, {share:g}, would be lost: set it to 0 "
             "(--set start_share=0)"
         )
     return clustering, remaining

@@ -48,7 +48,7 @@ from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import NonPrivateSolver
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.post_processing import filled, held, means, nearest
+from cloister.plugins.methods.post_processing import group_sizes, means, nearest, pad_centers
 
 FEW: Final = 256
 """Up to so many points are merged themselves; of more, the solver's centres, ``START`` times as many as wanted."""
@@ -165,7 +165,7 @@ def suggested(
             clearness(cells, centers).min() > CLEAR,
             separation(cells, extents, centers) > APART,
         )
-        for centers in fewer(cells, filled(start, problem.fewest), problem.k, problem.fewest)
+        for centers in fewer(cells, pad_centers(start, problem.fewest), problem.k, problem.fewest)
     ]
     numbers, costs, silhouettes, clear, apart = (np.array(column) for column in zip(*evaluated[::-1], strict=True))
     return Suggestion(numbers, costs, silhouettes, clear, apart)
@@ -182,7 +182,7 @@ def fewer(cells: Coreset, start: Floats, max_k: int, min_k: int) -> Iterator[Flo
             if k < max_k and (clear := clearness(cells, centers)).min() <= CLEAR:
                 centers = np.delete(centers, clear.argmin(), axis=0)
             else:
-                centers = merged(centers, held(nearest(cells.points, centers), cells.weights, len(centers)))
+                centers = merged(centers, group_sizes(nearest(cells.points, centers), cells.weights, len(centers)))
         if k <= max_k:
             for _ in range(SWEEPS):
                 centers = means(cells, centers)
@@ -193,7 +193,10 @@ def clearness(cells: Coreset, centers: Floats) -> Floats:
     """Return the rows (k,) of each group, in standard errors of their count."""
     assert cells.errors is not None
     k, groups = len(centers), nearest(cells.points, centers)
-    sizes, errors = held(groups, cells.weights, k), np.sqrt(np.bincount(groups, cells.errors.weights**2, minlength=k))
+    sizes, errors = (
+        group_sizes(groups, cells.weights, k),
+        np.sqrt(np.bincount(groups, cells.errors.weights**2, minlength=k)),
+    )
     return np.divide(sizes, errors, out=np.where(sizes > 0, np.inf, 0.0), where=errors > 0)
 
 

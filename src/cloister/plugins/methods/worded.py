@@ -1,4 +1,4 @@
-"""A clustering whose groups are told by words: counts of the rows of each group that have a word, above a threshold.
+"""Clustering with keywords: counts above a threshold of the rows of each group that have a word.
 
 1. The method in the slot clusters the rows by all but their words, with the rest of the budget.
 2. One question: a row is in one bucket of each of m levels, that of its group (its nearest centre) and of the word in
@@ -13,8 +13,8 @@ buckets' number are public: the schedule is the same whatever is answered.
 A word that no other row of the group has appears with a chance of at most the question's delta, which is a part of the
 run's: that is for all of a row's words together (``thresholded-gaussian``).
 
-Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009 (words above a threshold). That private groups are told by keywords:
-Urania (arXiv 2506.04681).
+Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009 (words above a threshold); Urania (arXiv 2506.04681; keywords of
+private groups).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from cloister.plugins.methods.grouping import Frame
 from cloister.rows.words import HALF, WHOLE, word_of
 
 GROUPS = 2**62 // WHOLE
-"""Most groups: buckets of a level are numbered below 2^62."""
+"""Maximum of groups: buckets of a level are numbered below 2^62."""
 
 
 @final

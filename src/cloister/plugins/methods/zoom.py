@@ -15,8 +15,8 @@ under add-or-remove one row is sqrt(d levels), which is what an oracle pays for.
 same whatever is found: its lattice, noise, rounds and shares come from public figures alone, and only where it lies
 among the rows comes from answers that were paid for. Intervals and units are released, and stand in the result.
 
-What is left outside: but in one run of 1,000, no group of ``unseen_of`` of the rows has its middle outside an interval,
-whatever the distribution (``zoom_tails`` has the proof): 4%, or the more that noise hides, stated before the run. It
+Promise: except in one run of 1,000, no group of ``unseen_of`` of the rows has its middle outside an interval, whatever
+the distribution (``zoom_tails`` has the proof): 4%, or the more that noise hides, stated before the run. It
 holds for independent unbiased noise: under a curator or parties who pool. Elsewhere nothing is promised.
 
 Source: the range of a column by a noisy histogram of it (Karwa, Vadhan: Finite sample differentially private confidence
@@ -45,7 +45,8 @@ from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, Promise, interval, tolerated
+from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, interval
+from cloister.plugins.methods.zoom_tails import Promise, tolerated
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
 """Shares that are tried; the next ones only where a range is unknown. Constants were chosen on s1, house, birch2_25k
@@ -54,44 +55,42 @@ and shuttle, with hst-means; ``SURE`` and ``ROOM`` on unbalance and shuttle, wit
 SHARES_UNKNOWN = 0.2, 0.3
 
 GROUP = 0.04
-"""Of the rows: no group of so many has its middle outside an interval. The least share by which that can be promised is
-taken; if there is none, the largest, and what it can promise is stated."""
+"""Share of the rows from which a group's middle must be within every interval. The least share of the budget that can
+promise it is taken; if there is none, the largest, and what it can promise is stated."""
 
 WIDER = 0.2
-"""The same for a method that stands wide bounds: only those that are wider still are cut."""
+"""The same for a method that tolerates wide bounds: only wider ones are cut."""
 
 FINE = 0.0025
-"""Where a range is unknown, no more than a tenth is paid if a bin's standard error is then at most this part of the
-rows."""
+"""Standard error of a bin, in parts of the rows, that suffices for an unknown range: then at most a tenth is paid."""
 
 SURE = 0.0075
-"""Up to this error intervals are taken as they are found. Above, noise may hide a group of 4% of the rows, far from the
-others: on unbalance such intervals cost a factor of 20."""
+"""Standard error of a bin up to which intervals are taken as they are found. Above, noise may hide a far group of 4% of
+the rows: on unbalance such intervals cost a factor of 20."""
 
 COARSE = 0.025
-"""A rough interval, with room around it, takes no smaller error than this. With a larger one at the largest share, rows
-could not be told from noise."""
+"""Standard error of a bin up to which a rough interval, with room around it, can be found. With a larger one rows could
+not be told from noise."""
 
 ROOM = 7.0
-"""How many times wider than what is found a rough interval is. It is in proportion to the rows that are found, not to
-the distance of those that are hidden, so that no promise rests on it; less costs more on unbalance, and more on
-house."""
+"""Width of a rough interval over what was found. It grows with the rows that were found, not with the distance of
+hidden ones, so that no promise rests on it; less costs more on unbalance and on house."""
 
 STANDS = 2.0
-"""Times the slack of a method: bounds so many times wider than what is found are kept. Measured: 16 times too wide
+"""Factor of a method's slack: bounds this many times wider than what is found are kept. Measured: 16 times too wide
 costs radius-means nothing on house and shuttle (docs/howto/bounds.md)."""
 
 MARGIN = 0.05
 """Share of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
 
 FEW, MANY = 3, 10_000
-"""Up to so many columns, and from so many rows on, there is a fourth level."""
+"""Most columns and fewest rows for a fourth level."""
 
 NEARLY = 0.8
-"""An interval of at least this part of the declared range is not worth clipping rows for."""
+"""Part of the declared range from which an interval is not worth clipping rows for."""
 
 CATEGORY = re.compile(r"category:([1-9][0-9]*)")
-"""In place of a weight: this column is one of a category of so many values, 0 or 1."""
+"""Marks, in place of a weight, a one-hot column of a category of this many values."""
 
 SPREAD = 1 / 16
 """Standard deviation of a column of numbers that a category is weighed against, of half of its interval's width: bounds
@@ -117,8 +116,8 @@ class Zoom(Generic[T]):
         default=None,
         low=0.0,
         high=0.9,
-        help="of the budget, for finding where the rows are; 0: nothing is asked, and the frame is the declared range; "
-        "none: the least one that tells rows from noise, by public figures, or 0 if none does",
+        help="share of the budget spent on locating the rows; 0 skips the question and uses the declared range; none "
+        "picks the smallest share that separates rows from noise (by public figures), or 0",
     )
     scale: str = option(
         default="none",
@@ -178,7 +177,9 @@ class Zoom(Generic[T]):
         if self.share is not None and not (unknown and not self.share):
             return self.share
         if self.share == 0:
-            raise InvalidInput("columns of unknown range have to be looked for: zoom cannot be off")
+            raise InvalidInput(
+                "zoom cannot be off while the range of a column is unknown: give its bounds, or leave zoom on"
+            )
         less = 1.0 if self._pure else problem.budget.beside_pure
         usual, larger = ([less * share for share in each] for each in (SHARES, SHARES_UNKNOWN))
         shares = usual + (larger if unknown else [])
@@ -279,7 +280,7 @@ class Zoom(Generic[T]):
             return None if self.scale == "bounds" else np.ones(dimension or 1)
         parts: list[str] = self.scale.split(",")
         if dimension not in (None, len(parts)):
-            raise InvalidInput(f"scale has weights for {len(parts)} columns, the bounds are for {dimension}")
+            raise InvalidInput(f"scale has {len(parts)} weights for {dimension} columns: give one per column")
         if self._one_hot and all(part == "bounds" or j in self._one_hot for j, part in enumerate(parts)):
             return None
         try:

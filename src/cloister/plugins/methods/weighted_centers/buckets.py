@@ -17,7 +17,9 @@ from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Ints
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStableHash, inside
+from cloister.plugins.methods.weighted_centers.hashes import PStableHash
+from cloister.plugins.methods.weighted_centers.intervals import Intervals, inside
+from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
 
 
 @final

@@ -1,6 +1,6 @@
-"""Findings of executions of CentersProcedure: run side by side, and their centres together, Y.
+"""Executions of CentersProcedure, run side by side, and the union Y of their centres.
 
-What radii, repetitions and steps share: each user's epsilon (the paper), or the users (each answers one question).
+Radii, repetitions and steps divide each user's epsilon (the paper), or the users (each answers one question).
 
 Why users by default: at n = 1e6 and epsilon = 1 the paper's split by budget leaves counts a standard error of 53,000 in
 groups of 6,851 users. By users it grows with the square root of what it is divided by, not in proportion.
@@ -58,9 +58,7 @@ def groups_of(
 ) -> tuple[Group, ...]:
     """Divide a budget among disjoint groups, or one of all users.
 
-    Args:
-        weights: per step, > 0.
-        failing: steps whose oracles spend delta: they share all of it.
+    Weights are per step, > 0. Steps whose oracles spend delta (``failing``) share all of it.
     """
     by_radius = [(r,) for r in range(radii)] if radii_by == "users" else [tuple(range(radii))]
     by_turn = [(m,) for m in range(repetitions)] if repetitions_by == "users" else [tuple(range(repetitions))]

@@ -42,8 +42,8 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOrac
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_points
-from cloister.plugins.methods.post_processing import placed
+from cloister.plugins.methods.errors import cluster_errors, missing_rows
+from cloister.plugins.methods.post_processing import place_clusters
 from cloister.plugins.methods.weighted_centers.buckets import (
     AxisIntervals,
     Centred,
@@ -65,13 +65,15 @@ from cloister.plugins.methods.weighted_centers.candidates import (
     of_pair,
     side_by_side,
 )
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable
+from cloister.plugins.methods.weighted_centers.hashes import PStable
+from cloister.plugins.methods.weighted_centers.intervals import Intervals
+from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
 
 MAX_INTERVALS = 2**14
 """On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
 
 MAX_PAIRS = 2**62
-"""Most pairs of a hash value and an interval: buckets have numbers of 63 bits."""
+"""Maximum of pairs of a hash value and an interval: buckets have numbers of 63 bits."""
 
 PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
 """Radii and repetitions, the most demanding first."""
@@ -120,9 +122,9 @@ class WeightedCenters(Generic[T]):
         default=6.0,
         low=0.0,
         unit="standard errors",
-        help="of an interval's count, that n / k rows should be, where radii and repetitions are chosen",
+        help="signal of n / k rows in an interval's count by which radii and repetitions are chosen",
     )
-    projections: int = option(default=3, low=1, high=64, help="m: of a hash function")
+    projections: int = option(default=3, low=1, high=64, help="m, projections of a hash function")
     near_chance: float = option(
         default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
     )
@@ -133,13 +135,15 @@ class WeightedCenters(Generic[T]):
         above=True,
         help="q: chance that points c radii apart do: sets c, which is reported",
     )
-    hash_bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
+    hash_bits: int = option(
+        default=12, low=1, high=62, help="length of a hash value; up to 20 all values can be looked at"
+    )
     prefix_bits: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
     max_hash_values: int = option(
-        default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition"
+        default=32, low=1, high=4096, help="maximum of hash values that are followed, per radius and repetition"
     )
     hash_threshold: float = option(
-        default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed"
+        default=4.0, low=0.0, unit="standard errors", help="least count of a hash value that is followed"
     )
     interval_length: float = option(
         default=2.5,
@@ -156,11 +160,9 @@ class WeightedCenters(Generic[T]):
         default=3.0, low=0.0, above=True, unit="radii", help="5 c: a row this near to a centre can have created it"
     )
     center_threshold: float = option(
-        default=2.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre"
+        default=2.0, low=0.0, unit="standard errors", help="least counts of steps 7 and 8 to keep a centre"
     )
-    weight_threshold: float = option(
-        default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W"
-    )
+    weight_threshold: float = option(default=3.0, low=0.0, unit="standard errors", help="least weight of a centre in W")
     assignment: Literal["created", "nearest"] = option(
         default="created",
         choices=("created", "nearest"),
@@ -206,8 +208,8 @@ class WeightedCenters(Generic[T]):
             "weighted": int(heavy.sum()),
             "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
         }
-        placed_centers, weights = placed(centers, coreset, problem.domain)
-        stated = of_points(coreset, centers, placed_centers, problem.domain, hidden(weights, problem.rows))
+        placed_centers, weights = place_clusters(centers, coreset, problem.domain)
+        stated = cluster_errors(coreset, centers, placed_centers, problem.domain, missing_rows(weights, problem.rows))
         return Clustering(placed_centers, weights, details | stated)
 
     def good_centers(
@@ -215,8 +217,7 @@ class WeightedCenters(Generic[T]):
     ) -> dict[Pair, Procedure[T]]:
         """Algorithm GoodCenters: a single hash function may cut a cluster in two, of M several one will not.
 
-        Args:
-            rank: of the radius: 0 is the largest, every other one is half of the one before.
+        Rank 0 is the largest radius, every other one is half of the one before.
         """
         radius = self.largest_radius * domain.max_norm / 2**rank
         return {
@@ -229,9 +230,7 @@ class WeightedCenters(Generic[T]):
     ) -> Procedure[T]:
         """Algorithm CentersProcedure, in three rounds: steps 2 and 4, which need no answer, share the first.
 
-        Args:
-            radius: r, in lattice steps.
-            spend: per step.
+        The radius r is in lattice steps.
 
         Raises:
             InvalidInput: what is looked at in step 5 would not fit in memory, or in the numbers of buckets.
@@ -271,8 +270,8 @@ class WeightedCenters(Generic[T]):
     def _refuse_too_many(self, intervals: int) -> None:
         if intervals > MAX_INTERVALS or intervals << self.hash_bits > MAX_PAIRS:
             raise InvalidInput(
-                f"with {intervals} intervals on an axis and hash values of {self.hash_bits} bits there are too many "
-                f"of both to be asked for: take fewer radii, a larger largest_radius or interval_length, or fewer bits"
+                f"{intervals} intervals per axis and hash values of {self.hash_bits} bits make too many buckets: use "
+                f"fewer radii, a larger largest_radius or interval_length, or fewer hash_bits"
             )
 
     @property
