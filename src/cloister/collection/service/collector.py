@@ -332,8 +332,11 @@ class Collector:
         """Forget idle addresses, and open the next round if there is one; any exception may be raised."""
         self.rates.forget()
         if self.opened is not None:
-            await asyncio.to_thread(self._check_plan)
-            if await asyncio.to_thread(self.opened.next.exists):
+            closed = await asyncio.to_thread(self.opened.next.exists)
+            await asyncio.to_thread(
+                self._check_plan
+            )  # last, or answers of another plan put there meanwhile would count
+            if closed:
                 self._last, self.opened = self.opened, None
         if self.opened is None and not self.done:
             await self._next()
