@@ -335,7 +335,7 @@ class Collector:
             closed = await asyncio.to_thread(self.opened.next.exists)
             await asyncio.to_thread(
                 self._check_plan
-            )  # afterwards: the answers may be another plan's, put here meanwhile
+            )  # last, or answers of another plan put there meanwhile would count
             if closed:
                 self._last, self.opened = self.opened, None
         if self.opened is None and not self.done:
