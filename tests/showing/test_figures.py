@@ -13,7 +13,7 @@ import pytest
 
 from cloister.core.errors import Damaged
 from cloister.run.result import Result
-from cloister.showing.lines import LABEL, MOST_COLUMNS, Parallel, apart
+from cloister.showing.parallel import LABEL, MOST_COLUMNS, Parallel, separate_labels
 from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
 from cloister.showing.plots import draw_map, draw_parallel, save
 from cloister.showing.projection import TREE, principal
@@ -48,7 +48,7 @@ def test_settings_of_the_user_change_no_picture_and_are_not_changed(tmp_path: Pa
 
 def test_two_columns_are_seen_in_the_order_asked() -> None:
     result = made(3, details={"intervals": [[0, 1], [-1, 1], [0, 2]]})
-    for of, ends, within in ((made(3), [1, 1], "the domain"), (result, [2, 1], "where zoom found rows")):
+    for of, ends, within in ((made(3), [1, 1], "the domain"), (result, [2, 1], "the interval that zoom chose")):
         seen = Map.of(of, axes=("c2", "c0"))
         assert (seen.view.names, seen.within) == (("c2", "c0"), within)
         assert seen.border.max(axis=0).tolist() == ends
@@ -185,10 +185,10 @@ def test_a_line_runs_between_the_bounds_of_its_columns() -> None:
 
 def test_numbers_beside_lines_stand_at_their_own_height_or_as_near_as_they_can_be_read() -> None:
     for far in ([0.5, 0.9, 0.1], [0.1, 0.9, 0.5], [0.3, 0.7, 0.9, 0.1]):
-        assert apart(np.array(far)) == pytest.approx(np.array(far))
-    near = apart(np.array([0.5, 0.9, 0.5 - LABEL / 4, 0.1]))
+        assert separate_labels(np.array(far)) == pytest.approx(np.array(far))
+    near = separate_labels(np.array([0.5, 0.9, 0.5 - LABEL / 4, 0.1]))
     assert near == pytest.approx([0.5 + 3 * LABEL / 4, 0.9, 0.5 - LABEL / 4, 0.1])
-    above = apart(np.array([0.2, 1.0, 1.0 - LABEL / 2]))
+    above = separate_labels(np.array([0.2, 1.0, 1.0 - LABEL / 2]))
     assert above == pytest.approx([0.2, 1.0, 1.0 - LABEL])
 
 

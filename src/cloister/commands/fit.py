@@ -176,7 +176,7 @@ def _show_needs(request: Any, chosen: Selection, error: float, picture: str | No
     file = None if picture is None else checked_target(picture, ENDINGS, "pictures")
     required = needs(request, chosen.features, error, chosen)
     if file is not None:
-        from cloister.showing.forecasts import TITLE, figure_of
+        from cloister.showing.budget_plot import TITLE, figure_of
 
         save(figure_of(required), file, TITLE)
     if as_json:

@@ -45,8 +45,8 @@ def blobs(
     away = inside.mean(axis=0) + 4 * inside.std(axis=0) * rng.uniform(-1, 1, (outliers, columns))
     labels = np.concatenate([np.repeat(np.arange(k), sizes), np.full(outliers, -1)])
     order = rng.permutation(len(labels))
-    whole = scaled(np.concatenate([inside, away]))
-    return NamedTable.of(whole[order], [(-1.0, 1.0)] * columns, labels[order])
+    table = scaled(np.concatenate([inside, away]))
+    return NamedTable.of(table[order], [(-1.0, 1.0)] * columns, labels[order])
 
 
 def moons(rows: int, *, seed: int = 0) -> NamedTable:
@@ -62,10 +62,10 @@ def moons(rows: int, *, seed: int = 0) -> NamedTable:
     angles = rng.uniform(0, np.pi, rows)
     first = np.column_stack([np.cos(angles), np.sin(angles)])
     second = np.column_stack([1 - np.cos(angles), 0.5 - np.sin(angles)])
-    whole = np.where(labels[:, None] == 0, first, second) + NOISE * rng.standard_normal((rows, 2))
+    points = np.where(labels[:, None] == 0, first, second) + NOISE * rng.standard_normal((rows, 2))
     bounds = [(-1.5, 2.5), (-1.0, 1.5)]
     low, high = np.array(bounds).T
-    return NamedTable.of(np.clip(whole, low, high), bounds, labels)
+    return NamedTable.of(np.clip(points, low, high), bounds, labels)
 
 
 def scaled(rows: AnyArray) -> Floats:
@@ -164,5 +164,5 @@ EMERGENCIES = np.array([0.1, 0.3, 0.9, 0.5, 0.2, 0.4, 0.3])
 
 def _wards(groups: Ints, g: np.random.Generator) -> Ints:
     """Each group is mostly on a ward of its own kind; children are nowhere else."""
-    usual, own = np.array([1, 0, 0, 2, 1, 0, 0])[groups], g.random(len(groups)) < 0.9
-    return np.where(own | (groups == 3), usual, 1 - usual)
+    usual, on_usual = np.array([1, 0, 0, 2, 1, 0, 0])[groups], g.random(len(groups)) < 0.9
+    return np.where(on_usual | (groups == 3), usual, 1 - usual)

@@ -92,10 +92,10 @@ def catalogue(path: Path | None = None) -> dict[str, Entry]:
 
 def entry_of(name: str) -> Entry:
     """The set of this name. Raises: UnknownName."""
-    known = catalogue()
-    if name not in known:
-        raise UnknownName("data set", name, known)
-    return known[name]
+    entries = catalogue()
+    if name not in entries:
+        raise UnknownName("data set", name, entries)
+    return entries[name]
 
 
 def rows_digest(rows: Floats) -> str:
@@ -140,14 +140,14 @@ def _carried(entry: Entry) -> Floats:
 
 
 def _downloaded(entry: Entry, progress: Progress | None) -> Floats:
-    found = list[list[float]]()
+    rows = list[list[float]]()
     for address in entry.source:
         for line in _unpacked(fetched(address, progress), address).decode("latin-1").splitlines():
-            if len(found) == entry.first:
+            if len(rows) == entry.first:
                 break
             if line.strip() and (entry.drop is None or entry.drop not in line):
-                found.append(_numbers(line, entry))
-    return np.array(found, np.float64).reshape(-1, entry.columns)
+                rows.append(_numbers(line, entry))
+    return np.array(rows, np.float64).reshape(-1, entry.columns)
 
 
 def _numbers(line: str, entry: Entry) -> list[float]:
@@ -167,12 +167,12 @@ def _numbers(line: str, entry: Entry) -> list[float]:
 def fetched(address: str, progress: Progress | None = None) -> bytes:
     """Bytes at an address. Raises: InvalidInput: not https. CloisterError: it cannot be had now."""
     _check_secure(address)
-    asked = urllib.request.Request(address, headers={"User-Agent": f"cloister/{__version__}"})
+    request = urllib.request.Request(address, headers={"User-Agent": f"cloister/{__version__}"})
     try:
-        with urllib.request.urlopen(asked, timeout=TIMEOUT) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
             _check_secure(answer.geturl())
-            said = answer.headers.get("Content-Length") or ""
-            size = int(said) if said.isascii() and said.isdigit() else 0
+            length = answer.headers.get("Content-Length") or ""
+            size = int(length) if length.isascii() and length.isdigit() else 0
             content = io.BytesIO()
             for piece in _pieces(answer.read):
                 content.write(piece)

@@ -4,7 +4,7 @@
 2. A described column by its counts within the group: a category's value, or 'other' for those that were not listed;
    true or false; a number, evenly within its part of the range.
 3. Of the clustered columns that are not described, categories by the shares that the centre states, and numbers
-   together around the centre, as far away as the result says that rows are (``showing.figures``).
+   together around the centre, as far away as the result says that rows are (``showing.quality``).
 
 Within a group the columns of 2 are independent, of one another and of those of 3. The draw is public: its seed is no
 secret.
@@ -21,7 +21,7 @@ from cloister.rows.categories import BOOLEAN
 from cloister.rows.selection import table_columns
 from cloister.run.layers.histograms import FALSE, OTHER, descriptions_of
 from cloister.run.result import Result
-from cloister.showing.figures import model_of, squares_to
+from cloister.showing.quality import model_of, squares_to
 
 MARK, GROUP = "synthetic", "group"
 """The column that says what the rows are: true in all of them."""
@@ -41,9 +41,9 @@ def sample(result: Result, rows: int, seed: int = 0, group_names: bool = False) 
         one that has a column ``synthetic`` (or ``group``, with their names). Damaged: the description does not fit
         together.
     """
-    told, listed = descriptions_of(result), result.problem.get("categories", {})
+    descriptions, listed = descriptions_of(result), result.problem.get("categories", {})
     columns = dict.fromkeys([*table_columns(result.columns, listed), *result.problem.get("described", {})])
-    sizes = result.weights if told is None else told.sizes
+    sizes = result.weights if descriptions is None else descriptions.sizes
     refuse_huge(rows, len(columns))
     if rows < 1:
         raise InvalidInput(f"{rows} rows cannot be drawn: ask for 1 or more")
@@ -60,12 +60,12 @@ def sample(result: Result, rows: int, seed: int = 0, group_names: bool = False) 
         shares = result.centers[:, [result.columns.index(f"{name}={value}") for value in values]].clip(0)
         shares = np.column_stack([shares, 1 - shares.sum(axis=1)])
         cells[name] = _values(*values, OTHER)[_drawn(shares, groups, g)]
-    for each in () if told is None else told.columns:
-        codes = _drawn(each.counts, groups, g)
-        if each.edges is None:
-            cells[each.name] = _values(*each.labels)[codes]
+    for column in () if descriptions is None else descriptions.columns:
+        codes = _drawn(column.counts, groups, g)
+        if column.edges is None:
+            cells[column.name] = _values(*column.labels)[codes]
         else:
-            cells[each.name] = each.edges[codes] + np.diff(each.edges)[codes] * g.random(rows)
+            cells[column.name] = column.edges[codes] + np.diff(column.edges)[codes] * g.random(rows)
     if not cells:
         raise InvalidInput("the result says of no column how its groups spread in it: fit with --describe")
     if group_names:
@@ -79,14 +79,14 @@ def _drawn(weights: AnyArray, groups: Ints, g: np.random.Generator) -> Ints:
     ends = weights.clip(0).cumsum(axis=1)
     ends = ends / ends[:, -1:] + np.arange(len(ends))[:, None]
     places = groups + g.random(len(groups), np.float32)  # of 24 bits: exactly below the next group's
-    found: Ints = np.searchsorted(ends.ravel(), places, "right") - groups * weights.shape[1]
-    return found
+    codes: Ints = np.searchsorted(ends.ravel(), places, "right") - groups * weights.shape[1]
+    return codes
 
 
 def _values(*labels: str) -> AnyArray:
     """Values by their code: those that are not listed are told from one that is called so."""
-    *listed, rest = labels
-    return np.array([True, False] if labels == (BOOLEAN, FALSE) else [*listed, rest + "_" * (rest in listed)])
+    *listed, last = labels
+    return np.array([True, False] if labels == (BOOLEAN, FALSE) else [*listed, last + "_" * (last in listed)])
 
 
 def _around(result: Result, groups: Ints, g: np.random.Generator) -> dict[str, AnyArray]:
@@ -96,8 +96,8 @@ def _around(result: Result, groups: Ints, g: np.random.Generator) -> dict[str, A
     if model is None:
         return {}
     points = model.points(POINTS)
-    near = squares_to(points, model.centers).argmin(axis=1)
-    away = (points - model.centers[near]) * result.details.get("units", 1.0)
-    own = (near == np.arange(len(model.centers))[:, None]) + 1e-9  # any point, where none is nearest
-    places, _ = result.clipped(result.centers[groups] + away[_drawn(own, groups, g)])
+    nearest = squares_to(points, model.centers).argmin(axis=1)
+    away = (points - model.centers[nearest]) * result.details.get("units", 1.0)
+    weights = (nearest == np.arange(len(model.centers))[:, None]) + 1e-9  # any point, where none is nearest
+    places, _ = result.clipped(result.centers[groups] + away[_drawn(weights, groups, g)])
     return {name: places[:, j] for j, name in enumerate(result.columns) if name not in result.one_hot}

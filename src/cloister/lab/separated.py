@@ -71,24 +71,24 @@ def separated(k: int, d: int, separation: float, rng: np.random.Generator) -> Mi
     """
     if k < 2 or d < 2 or not -1 < separation < 1:
         raise InvalidInput(f"clusters need k >= 2, d >= 2 and a separation in (-1, 1), not {k}, {d}, {separation}")
-    wanted = _TAIL * (1 + separation) / (1 - separation)
+    target = _TAIL * (1 + separation) / (1 - separation)
     axes = _orthogonal(k, d, rng)
     covariances = (axes * rng.uniform(1, 10, (k, 1, d))) @ axes.swapaxes(1, 2)
     centers = _shifted_simplex(k, d) @ _orthogonal(1, d, rng)[0]
     reach, width, lines = _sharpest(centers, covariances)
-    centers *= wanted / _apart(reach, width).min()
+    centers *= target / _apart(reach, width).min()
     for _ in range(50):
         reach, width, lines = _sharpest(centers, covariances, lines)
-        growth = _fill(reach / wanted, width)
+        growth = _fill(reach / target, width)
         covariances *= (growth**2)[:, None, None]
         if growth.max() < 1 + 1e-7:
             break
     return Mixture(centers, covariances)
 
 
-def _orthogonal(many: int, d: int, rng: np.random.Generator) -> Floats:
+def _orthogonal(count: int, d: int, rng: np.random.Generator) -> Floats:
     """Uniformly random orthogonal matrices (many, d, d): the signs make the QR factor unique (Mezzadri 2007)."""
-    q, r = np.linalg.qr(rng.standard_normal((many, d, d)))
+    q, r = np.linalg.qr(rng.standard_normal((count, d, d)))
     signed: Floats = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
     return signed
 
@@ -109,8 +109,8 @@ def _shifted_simplex(k: int, d: int) -> Floats:
 def _apart(reach: Floats, width: Floats) -> Floats:
     """m / (s1 + s2) of every pair (k, k), infinite on the diagonal."""
     apart: Floats = np.full_like(reach, np.inf)
-    others = ~np.eye(len(reach), dtype=np.bool_)
-    apart[others] = reach[others] / (width + width.T)[others]
+    off_diagonal = ~np.eye(len(reach), dtype=np.bool_)
+    apart[off_diagonal] = reach[off_diagonal] / (width + width.T)[off_diagonal]
     return apart
 
 
@@ -133,9 +133,9 @@ def _sharpest(centers: Floats, covariances: Floats, lines: Floats | None = None)
     width, reach = _width(w, covariances), np.zeros_like(steps[..., 0])
     for _ in range(60):
         w = _solve(covariances, width / np.maximum(width + width.T, 1e-300), steps, w)
-        width, before = _width(w, covariances), reach
+        width, previous = _width(w, covariances), reach
         reach = (w * steps).sum(axis=-1)
-        if np.allclose(reach, before, rtol=1e-8, atol=0.0):
+        if np.allclose(reach, previous, rtol=1e-8, atol=0.0):
             break
     return reach, width, w
 
@@ -158,8 +158,8 @@ def _solve(covariances: Floats, t: Floats, steps: Floats, start: Floats) -> Floa
         return v - v.swapaxes(0, 1)
 
     w = start
-    rest = steps - times(w)
-    along, size = rest, (rest * rest).sum(axis=-1)
+    residual = steps - times(w)
+    along, size = residual, (residual * residual).sum(axis=-1)
     enough = 1e-10 * (steps * steps).sum(axis=-1)
     for _ in range(200):
         if np.all(size <= enough):
@@ -167,9 +167,9 @@ def _solve(covariances: Floats, t: Floats, steps: Floats, start: Floats) -> Floa
         moved = times(along)
         length = size / np.maximum((along * moved).sum(axis=-1), 1e-300)
         w = w + length[..., None] * along
-        rest = rest - length[..., None] * moved
-        size, before = (rest * rest).sum(axis=-1), size
-        along = rest + (size / np.maximum(before, 1e-300))[..., None] * along
+        residual = residual - length[..., None] * moved
+        size, previous = (residual * residual).sum(axis=-1), size
+        along = residual + (size / np.maximum(previous, 1e-300))[..., None] * along
     return w
 
 
@@ -179,13 +179,13 @@ def _fill(room: Floats, width: Floats) -> Floats:
     The cluster with most room to its nearest neighbour goes first; afterwards everyone touches someone.
     """
     growth = np.ones(len(room))
-    others = ~np.eye(len(room), dtype=np.bool_)
+    off_diagonal = ~np.eye(len(room), dtype=np.bool_)
     for _ in range(len(room)):
         used = growth[:, None] * width
-        slack = np.where(others, room / np.where(others, used + used.T, 1.0), np.inf).min(axis=1)
+        slack = np.where(off_diagonal, room / np.where(off_diagonal, used + used.T, 1.0), np.inf).min(axis=1)
         i = int(np.argmax(slack))
         if slack[i] <= 1:
             break
-        j = others[i]
+        j = off_diagonal[i]
         growth[i] = max(growth[i], float(((room[i, j] - used.T[i, j]) / width[i, j]).min()))
     return growth

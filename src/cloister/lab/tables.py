@@ -85,14 +85,14 @@ class NamedTable:
     def _pieces(self) -> Iterator[tuple[int, dict[str, AnyArray]]]:
         """Columns of some rows at a time, with how many are done then."""
         for start in range(0, max(self.rows, 1), PIECE):
-            some = {name: values[start : start + PIECE] for name, values in self.columns.items()}
-            yield min(start + PIECE, self.rows), some
+            piece = {name: values[start : start + PIECE] for name, values in self.columns.items()}
+            yield min(start + PIECE, self.rows), piece
 
     def _csv(self, file: BinaryIO) -> Iterator[int]:
         head: Any = [self.columns]
-        for done, some in self._pieces():
+        for done, piece in self._pieces():
             text = io.StringIO(newline="")
-            csv.writer(text, lineterminator="\n").writerows([*head, *zip(*map(_texts, some.values()), strict=True)])
+            csv.writer(text, lineterminator="\n").writerows([*head, *zip(*map(_texts, piece.values()), strict=True)])
             file.write(text.getvalue().encode())
             head = []
             yield done
@@ -102,8 +102,8 @@ class NamedTable:
         import pyarrow.parquet as pq
 
         writer = None
-        for done, some in self._pieces():
-            table = pa.table({name: pa.array(values) for name, values in some.items()})
+        for done, piece in self._pieces():
+            table = pa.table({name: pa.array(values) for name, values in piece.items()})
             writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
             yield done
@@ -114,8 +114,8 @@ class NamedTable:
         kind, shape = np.result_type(*self.columns.values()), (self.rows, len(self.columns))
         descr = np.lib.format.dtype_to_descr(kind)
         np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
-        for done, some in self._pieces():
-            file.write(np.ascontiguousarray(_numbers(some), kind).tobytes())
+        for done, piece in self._pieces():
+            file.write(np.ascontiguousarray(_numbers(piece), kind).tobytes())
             yield done
 
     def _npz(self, file: BinaryIO) -> Iterator[int]:

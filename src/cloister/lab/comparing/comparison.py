@@ -70,8 +70,8 @@ class Bench:
 
     @classmethod
     def of(cls, rows: Floats, conditions: Conditions) -> Bench:
-        own = conditions.clipped(rows) / conditions.units
-        return cls(rows, own, conditions, population_of(rows, conditions.chosen, conditions.users))
+        clipped_rows = conditions.clipped(rows) / conditions.units
+        return cls(rows, clipped_rows, conditions, population_of(rows, conditions.chosen, conditions.users))
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and measure it. NOT private."""
@@ -86,10 +86,12 @@ class Bench:
         return Outcome(nicv(self.own, centers / units), spent, unclipped=other)
 
     def _centers(self, trial: Trial) -> Floats:
-        told = self.conditions
+        conditions = self.conditions
         if isinstance(trial.contender, str):
-            return rival_centers(trial.contender, self.rows, told.k, trial.epsilon, told.domain, told.units)
-        return fit(told.request(trial.contender, trial.epsilon, self.population.columns), self.population).centers
+            return rival_centers(
+                trial.contender, self.rows, conditions.k, trial.epsilon, conditions.domain, conditions.units
+            )
+        return fit(conditions.request(trial.contender, trial.epsilon, self.population.columns), self.population).centers
 
 
 def outcomes(
@@ -199,7 +201,7 @@ def compare(
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
         Damaged: the file cannot be trusted.
     """
-    many = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
+    n_workers = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")
     contenders, named = contenders_of(methods), _rivals(rivals)
@@ -207,7 +209,7 @@ def compare(
     begun = None if start is None else Start.of(start)
     with source(rows, reading, bounds=None if is_read(bounds) else bounds, **options) as population:
         population.check()
-        held, users = np.asarray(population.table(), np.float64), population.users_of_rows()
+        points, users = np.asarray(population.table(), np.float64), population.users_of_rows()
         if population.has_users and users is None:
             raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
     features = population.selection.features
@@ -219,100 +221,102 @@ def compare(
         "trust": trust_named(trust),
         "start": None if begun is None else begun.centers,
     }
-    told = Conditions.of(held, population.selection, k, bounds, scale, delta, public_rows, users, **run)
+    conditions = Conditions.of(points, population.selection, k, bounds, scale, delta, public_rows, users, **run)
     everyone: list[Contender | str] = [*contenders, *named]
-    cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
+    cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in everyone]
     if all(cell.refused for _, cell in cells):
         raise InvalidInput(f"nothing can be compared: {cells[0][1].label}: {cells[0][1].refused}")
-    wanted = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
-    file = StudyFile(target, told.as_dict())
+    trials = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
+    file = StudyFile(target, conditions.as_dict())
     try:
-        _measure_baselines(file, held, told)
-        _measure(file, held, told, wanted, many, progress or (lambda done, total: None))
+        _measure_baselines(file, points, conditions)
+        _measure(file, points, conditions, trials, n_workers, progress or (lambda done, total: None))
     finally:
         file.close()
-    return Study(told, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
+    return Study(conditions, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
 
 
-def _checked_number(name: str, value: Any, most: int = 10**6) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
-        raise InvalidInput(f"{name} is {value!r}: give a whole number between 1 and {most}")
+def _checked_number(name: str, value: Any, maximum: int = 10**6) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= maximum:
+        raise InvalidInput(f"{name} is {value!r}: give a whole number between 1 and {maximum}")
     return int(value)
 
 
 def _checked_epsilons(epsilons: float | Sequence[float]) -> list[float]:
     try:
-        found = list(dict.fromkeys(as_float(epsilon) for epsilon in np.atleast_1d(epsilons).tolist()))
+        budgets = list(dict.fromkeys(as_float(epsilon) for epsilon in np.atleast_1d(epsilons).tolist()))
     except (TypeError, ValueError):
-        found = []
-    if not found or not all(0 < epsilon < np.inf for epsilon in found):
+        budgets = []
+    if not budgets or not all(0 < epsilon < np.inf for epsilon in budgets):
         raise InvalidInput(f"epsilons are {epsilons!r}: give one or more positive numbers, such as 0.1, 1")
-    return found
+    return budgets
 
 
 def _rivals(names: Iterable[str]) -> list[str]:
-    for name in (found := list(dict.fromkeys(names))):
+    for name in (unique_names := list(dict.fromkeys(names))):
         if name not in FLAWS:
             raise UnknownName("rival", name, FLAWS)
-    return found
+    return unique_names
 
 
-def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> tuple[Contender | str, Cell]:
+def _cell(
+    conditions: Conditions, contender: Contender | str, epsilon: float, runs: int
+) -> tuple[Contender | str, Cell]:
     """The empty cell of a contender or rival, with the reason if it cannot run: found out before any run.
 
     Raises: UnknownName: it has no such option or slot.
     """
     try:
-        if isinstance(one, str):
-            check_rival(one, told.domain)
-            return one, Cell(one, epsilon, None, False, None, runs)
-        plan = prepare(told.request(one, epsilon), told.columns, chosen_columns=told.chosen)
+        if isinstance(contender, str):
+            check_rival(contender, conditions.domain)
+            return contender, Cell(contender, epsilon, None, False, None, runs)
+        plan = prepare(conditions.request(contender, epsilon), conditions.columns, chosen_columns=conditions.chosen)
         plan.forecast(PublicRng.fresh())
     except UnknownName:
         raise
     except CloisterError as error:
-        label = one if isinstance(one, str) else one.label
-        return one, Cell(label, epsilon, None, not isinstance(one, str), None, runs, refused=str(error))
+        label = contender if isinstance(contender, str) else contender.label
+        return contender, Cell(label, epsilon, None, not isinstance(contender, str), None, runs, refused=str(error))
     picked = None if plan.choice is None else method_of(plan.composed).spec.name
-    return one, Cell(one.label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
+    return contender, Cell(contender.label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
 
 
-def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
+def _measure_baselines(file: StudyFile, rows: Floats, conditions: Conditions) -> None:
     """The costs of what needs no run, unless the study has them. Raises: Damaged: it has others."""
-    if others := file.costs.keys() - BASELINES.keys():
-        raise Damaged(f"the study {file.path} has a cost of {min(others)!r}, which is none: restore it")
-    own, units = told.clipped(rows) / told.units, told.units
+    if unknown_costs := file.costs.keys() - BASELINES.keys():
+        raise Damaged(f"the study {file.path} has a cost of {min(unknown_costs)!r}, which is none: restore it")
+    clipped, units = conditions.clipped(rows) / conditions.units, conditions.units
     if REFERENCE not in file.costs:
-        file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
+        file.keep_cost(REFERENCE, nicv(clipped, reference_centers(clipped, conditions.k, seed=0)))
     if MIDPOINT not in file.costs:
-        file.keep_cost(MIDPOINT, nicv(own, told.middle / units))
+        file.keep_cost(MIDPOINT, nicv(clipped, conditions.middle / units))
     if MEAN not in file.costs:
-        file.keep_cost(MEAN, nicv(own, own.mean(axis=0, keepdims=True)))
+        file.keep_cost(MEAN, nicv(clipped, clipped.mean(axis=0, keepdims=True)))
 
 
 def _measure(
     file: StudyFile,
     rows: Floats,
-    told: Conditions,
-    wanted: Sequence[Trial],
+    conditions: Conditions,
+    trials: Sequence[Trial],
     workers: int,
     progress: Callable[[int, int], None],
 ) -> None:
     """Make the runs that the study lacks, and write each down as it ends."""
-    todo = [trial for trial in wanted if trial.key not in file.outcomes]
-    done = len(wanted) - len(todo)
-    progress(done, len(wanted))
-    for trial, outcome in outcomes(rows, told, todo, workers):
+    todo = [trial for trial in trials if trial.key not in file.outcomes]
+    done = len(trials) - len(todo)
+    progress(done, len(trials))
+    for trial, outcome in outcomes(rows, conditions, todo, workers):
         file.keep(trial.key, outcome)
         done += 1
-        progress(done, len(wanted))
+        progress(done, len(trials))
 
 
 def _filled(cell: Cell, file: StudyFile) -> Cell:
     """The cell with its runs."""
-    mine = [file.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.asked)]
-    ended = [one for one in mine if one is not None and one.refused is None]
-    why = next((one.refused for one in mine if one is not None and one.refused is not None), cell.refused)
+    outcomes_or_none = [file.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.asked)]
+    ended = [one for one in outcomes_or_none if one is not None and one.refused is None]
+    why = next((one.refused for one in outcomes_or_none if one is not None and one.refused is not None), cell.refused)
     return attrs.evolve(
         cell,
         nicv=tuple(one.nicv for one in ended),

@@ -65,15 +65,15 @@ class Contender:
 
         Raises: InvalidInput: another form. UnknownName: no such method, or no such trust model.
         """
-        method, *given = text.strip().split(":")
+        method, *parts = text.strip().split(":")
         slots = slots_of(registry().load(registry().spec("Method", method)))
         options, components = dict[str, str](), dict[str, str]()
-        for part in given:
+        for part in parts:
             name, equals, value = part.partition("=")
-            known = components if name.rpartition(".")[2] in slots else options
-            if not equals or not name or not value or name in known:
+            target = components if name.rpartition(".")[2] in slots else options
+            if not equals or not name or not value or name in target:
                 raise InvalidInput(f"'{part}' in '{text}' is not one name=value: {TEXT_HELP}")
-            known[name] = value
+            target[name] = value
         trust, delta = options.pop(TRUST, None), options.pop(DELTA, None)
         try:
             return cls(method, options, components, trust, None if delta is None else float(delta))
@@ -83,19 +83,19 @@ class Contender:
     @property
     def label(self) -> str:
         """Its text: two contenders of one label are the same."""
-        given: dict[str, Any] = {**self.components, **self.options}
+        settings: dict[str, Any] = {**self.components, **self.options}
         if self.trust is not None:
-            given[TRUST] = self.trust.lower()
+            settings[TRUST] = self.trust.lower()
         if self.delta is not None:
-            given[DELTA] = f"{self.delta:g}"
-        return ":".join([self.method, *(f"{name}={value}" for name, value in given.items())])
+            settings[DELTA] = f"{self.delta:g}"
+        return ":".join([self.method, *(f"{name}={value}" for name, value in settings.items())])
 
 
 def contenders_of(methods: Iterable[str | Contender] | None) -> list[Contender]:
     """These contenders, each once; None: ``auto``, and all methods of k-means that it picks from."""
     named = ["auto", *(spec.name for spec in registry().candidates("k-means"))] if methods is None else methods
-    found = [Contender.of(one) if isinstance(one, str) else one for one in named]
-    return list({one.label: one for one in found}.values())
+    contenders = [Contender.of(one) if isinstance(one, str) else one for one in named]
+    return list({one.label: one for one in contenders}.values())
 
 
 FLAWS: Final = MappingProxyType(
@@ -130,7 +130,7 @@ def check_rival(name: str, domain: Domain) -> None:
 def _kmeans(name: str) -> Callable[..., Any]:
     module = {"sklearn": "sklearn.cluster", "diffprivlib": "diffprivlib.models"}[name]
     try:
-        found: Callable[..., Any] = importlib.import_module(module).KMeans
+        estimator: Callable[..., Any] = importlib.import_module(module).KMeans
     except ModuleNotFoundError:
         raise CloisterError("the rival diffprivlib is not installed: pip install diffprivlib") from None
     except Exception as error:  # a stranger's module may raise anything
@@ -138,7 +138,7 @@ def _kmeans(name: str) -> Callable[..., Any]:
             f"the rival {name} is installed but cannot be loaded beside the other packages here: "
             f"{str(error).partition(' (')[0]}"
         ) from error
-    return found
+    return estimator
 
 
 def _sklearn(rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
@@ -151,12 +151,12 @@ def _diffprivlib(rows: Floats, k: int, epsilon: float, domain: Domain, units: Fl
     bounds = np.array(domain.lower) / units, np.array(domain.upper) / units
     try:
         model = _kmeans("diffprivlib")(n_clusters=k, epsilon=epsilon, bounds=bounds)
-        found = np.asarray(model.fit(rows).cluster_centers_, np.float64)
+        centers = np.asarray(model.fit(rows).cluster_centers_, np.float64)
     except Exception as error:  # a stranger's code may raise anything, and quote rows
         raise CloisterError(f"diffprivlib failed with {type(error).__name__}") from error
-    if not np.isfinite(found).all():
+    if not np.isfinite(centers).all():
         raise CloisterError("diffprivlib returned centres that are not finite")
-    return found
+    return centers
 
 
 SHOWN = 12
@@ -229,21 +229,21 @@ class Conditions:
         read = is_read(bounds)
         numbers = [j for j, values in enumerate(kinds(chosen)) if not values]
         domain = domain_for(ranges(rows[:, numbers]) if read else bounds, chosen)
-        told = len(rows) if public_rows is None else public_rows
-        fewest, most = asked if isinstance(asked := number_of_centers(k), tuple) else (None, asked)
-        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or not 1 <= most <= len(rows):
+        n_rows = len(rows) if public_rows is None else public_rows
+        fewest, largest = k_range if isinstance(k_range := number_of_centers(k), tuple) else (None, k_range)
+        if isinstance(largest, bool) or not isinstance(largest, (int, np.integer)) or not 1 <= largest <= len(rows):
             raise InvalidInput(f"k is {k!r}: give a whole number, or a range, between 1 and the {len(rows)} rows")
         if (users is None) != (run.get("rows_per_user") is None):
             raise InvalidInput(
                 "rows of users go with the most rows of one user that count: give both --user-column (users=) and "
                 "--rows-per-user (rows_per_user=), or none"
             )
-        spent = usual_delta(told) if delta == "auto" else float(delta)
-        held = [repr(rows.shape).encode(), np.ascontiguousarray(rows, "<f8").tobytes()]
-        held += [] if users is None else [np.ascontiguousarray(users, "<i8").tobytes()]
-        seal = hashlib.sha256(b"".join(held)).hexdigest()
+        spent = usual_delta(n_rows) if delta == "auto" else float(delta)
+        hashed = [repr(rows.shape).encode(), np.ascontiguousarray(rows, "<f8").tobytes()]
+        hashed += [] if users is None else [np.ascontiguousarray(users, "<i8").tobytes()]
+        seal = hashlib.sha256(b"".join(hashed)).hexdigest()
         scaled = scale_of(scale, chosen.numbers, chosen.recorded())
-        found = int(most), spent, domain, read, scaled, told, len(rows), chosen, seal, _beyond(domain, rows)
+        found = int(largest), spent, domain, read, scaled, n_rows, len(rows), chosen, seal, _beyond(domain, rows)
         return cls(*found, fewest, _known(domain, rows), users, **run)
 
     @property
@@ -310,7 +310,7 @@ class Conditions:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, by which a study that goes on knows its own."""
         box = isinstance(self.domain, Box)
-        more = {
+        optional_facts = {
             "fewest": self.fewest,
             "rows per user": self.rows_per_user,
             "zoom": None if self.zoom == "auto" else self.zoom,
@@ -329,7 +329,7 @@ class Conditions:
             "rows": self.count,
             "sha256 of the rows": self.digest,
             "version": __version__,
-            **{name: value for name, value in more.items() if value is not None},
+            **{name: value for name, value in optional_facts.items() if value is not None},
         }
 
     def text(self) -> str:
@@ -357,10 +357,10 @@ def population_of(rows: Floats, chosen: Selection, users: Ids | None = None) -> 
     for name in chosen.used:
         category = chosen.category(name)
         values = 0 if category is None else len(category.values)
-        some, at = rows[:, at : at + max(values, 1)], at + max(values, 1)
+        cells, at = rows[:, at : at + max(values, 1)], at + max(values, 1)
         if values:
             categories[str(len(columns))] = list(range(values))
-        columns.append(np.where(some.any(axis=1), some.argmax(axis=1), values) if values else some[:, 0])
+        columns.append(np.where(cells.any(axis=1), cells.argmax(axis=1), values) if values else cells[:, 0])
     return source(np.column_stack(columns), threads=1, users=users, categories=categories or None)
 
 

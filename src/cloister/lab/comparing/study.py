@@ -241,14 +241,14 @@ def _notes(study: Figures) -> list[str]:
         if cell.refused is not None:
             reasons.setdefault(f"{cell.label}: {cell.refused}", []).append(f"{cell.epsilon:g}")
     refused = [f"refused at epsilon = {', '.join(at)}: {reason}" for reason, at in reasons.items()]
-    others = [
+    unclipped_costs = [
         f"{cell.label} at epsilon = {cell.epsilon:g}: NICV {cell.mean_unclipped:.4g} of the rows as they are, "
         "not clipped."
         for cell in study.cells
         if cell.mean_unclipped is not None
     ]
     rivals = [f"{name}: {FLAWS[name]}." for name in FLAWS if any(cell.label == name for cell in study.cells)]
-    return [*others, *refused, *rivals]
+    return [*unclipped_costs, *refused, *rivals]
 
 
 TITLE = "Cost against privacy budget"
@@ -321,13 +321,13 @@ def _baselines(axes: Axes, study: Figures) -> None:
 
 def _words(figure: Figure, study: Figures) -> None:
     width, height = (float(inches) for inches in figure.get_size_inches())
-    told = study.conditions
+    conditions = study.conditions
     lines = (
         (TITLE, 0.14, 13, "bold", INK),
         (WARNING, 0.42, 10, "bold", ALARM),
         (
-            f"{told.count:,} rows, {len(told.columns)} columns, k = {told.centers}, delta = {told.delta:.3g}; mean ± "
-            "standard error of runs",
+            f"{conditions.count:,} rows, {len(conditions.columns)} columns, k = {conditions.centers}, delta = "
+            f"{conditions.delta:.3g}; mean ± standard error of runs",
             0.62,
             10,
             "normal",

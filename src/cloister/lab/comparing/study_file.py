@@ -64,22 +64,22 @@ class StudyFile:
         content = self._file.read()
         if not (content.startswith(mark) or mark.startswith(content)):
             raise InvalidInput(f"{self.path} is not a study of cloister: choose another file")
-        whole = content[: content.rfind(b"\n") + 1]
-        self._file.truncate(len(whole))
-        self._file.seek(len(whole))
-        if not whole:
+        complete = content[: content.rfind(b"\n") + 1]
+        self._file.truncate(len(complete))
+        self._file.seek(len(complete))
+        if not complete:
             self._append(head)
             return
         try:
-            first, *entries = map(parsed, whole.splitlines())
+            first, *entries = map(parsed, complete.splitlines())
             self._check(first["conditions"], conditions)
             for entry in entries:
                 self._take(entry)
         except (ValueError, KeyError, TypeError) as error:
             raise Damaged(f"the study {self.path} cannot be read: restore it, or begin another") from error
 
-    def _check(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
-        other = [name for name in {**kept, **asked} if kept.get(name) != asked.get(name)]
+    def _check(self, stored: dict[str, Any], expected: dict[str, Any]) -> None:
+        other = [name for name in {**stored, **expected} if stored.get(name) != expected.get(name)]
         if other:
             raise InvalidInput(
                 f"the study {self.path} is of other conditions ({', '.join(other)}): a study goes on under its own; "

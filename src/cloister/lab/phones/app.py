@@ -108,8 +108,8 @@ class Demonstration:
         from starlette.staticfiles import StaticFiles
 
         class Files(StaticFiles):
-            def file_response(self, *given: Any, **named: Any) -> Response:
-                answer = super().file_response(*given, **named)
+            def file_response(self, *args: Any, **named: Any) -> Response:
+                answer = super().file_response(*args, **named)
                 answer.headers.update(SAFE)
                 return answer
 

@@ -108,11 +108,11 @@ class SimulatedCrowd:
             self._pieces()
 
     def _pieces(self) -> None:
-        g, left = np.random.default_rng(), self._size
+        g, remaining = np.random.default_rng(), self._size
         for piece in range(PIECES, 0, -1):
             due = time.monotonic() + self._pause
-            who = self._numbers.take(-(-left // piece))
-            left -= len(who)
+            who = self._numbers.take(-(-remaining // piece))
+            remaining -= len(who)
             if who:
                 self._send(self._encoder.encode(rows(len(who), g), who).to_bytes())
             if self._stopped.wait(max(0.0, due - time.monotonic())):

@@ -1,11 +1,11 @@
-"""The picture of what an error takes: predicted errors against epsilon, a line for each number of rows."""
+"""Plot of the predicted error against epsilon, with a line per number of rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cloister.run.required_budget import EPSILONS, RequiredBudget
-from cloister.showing.frame import COLOURS, FAINT, GRID, MARKERS, frame, settings, words
+from cloister.showing.frame import COLOURS, FAINT, GRID, MARKERS, frame, settings, write_text
 from cloister.showing.plot_data import Heading
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ TITLE = "Predicted error against privacy budget"
 
 
 def figure_of(needs: RequiredBudget) -> Figure:
-    """The figure, without a window or global state. Raises: MissingExtra."""
+    """Return the figure, without a window or global state. Raises: MissingExtra."""
     with settings():
         figure, axes = frame(0.6)
-        for number, rows in enumerate(sorted({each.rows for each in needs.table})):
-            found = [each for each in needs.table if each.rows == rows and each.error is not None]
+        for number, rows in enumerate(sorted({entry.rows for entry in needs.table})):
+            entries = [entry for entry in needs.table if entry.rows == rows and entry.error is not None]
             axes.plot(
-                [each.epsilon for each in found],
-                [each.error or 0.0 for each in found],
+                [entry.epsilon for entry in entries],
+                [entry.error or 0.0 for entry in entries],
                 label=f"{rows:,} rows",
                 color=COLOURS[number],
                 marker=MARKERS[number],
@@ -34,5 +34,5 @@ def figure_of(needs: RequiredBudget) -> Figure:
         axes.minorticks_off()
         axes.grid(color=GRID, linewidth=0.6)
         heading = Heading(TITLE, "From public figures alone: no row was read, and nothing was spent", True)
-        words(figure, heading, "In nine data sets of ten at most four times as much is lost.")
+        write_text(figure, heading, "In nine data sets of ten at most four times as much is lost.")
     return figure
