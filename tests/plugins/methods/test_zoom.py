@@ -194,7 +194,7 @@ def test_unknown_ranges_need_rows_enough_to_find_them() -> None:
     domain = Box((UNKNOWN[0], 0.0), (UNKNOWN[1], 1.0))
     with pytest.raises(InvalidInput, match="150 rows are too few to find the range of unknown columns"):
         run(zoom(), np.zeros((150, 2)), domain)
-    with pytest.raises(InvalidInput, match="unknown range have to be looked for: zoom cannot be off"):
+    with pytest.raises(InvalidInput, match="zoom cannot be off while the range of a column is unknown"):
         run(zoom(share=0.0), np.zeros((150, 2)), domain)
 
 

@@ -50,7 +50,7 @@ class Numbers:
     """User numbers 0 to n - 1 in random order, each handed out once. Thread-safe."""
 
     def __init__(self, n: int) -> None:
-        # random: whoever could choose a number could choose what it is asked
+        # random: whoever could choose a number could choose what it is asked (``collection.server.shares``)
         self._order = np.random.default_rng(secrets.randbits(128)).permutation(n)
         self._given, self._lock = 0, Lock()
 
