@@ -154,10 +154,10 @@ def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_numbers_without_sense_cannot_be_drawn() -> None:
-    for change in ({"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}):
-        for picture in (Map, Parallel):
-            with pytest.raises(Damaged, match="cannot be drawn"):
-                picture.of(made(**change))
+    centers, weights = {"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}
+    for picture, change in ((Map, centers), (Parallel, centers), (Map, weights)):
+        with pytest.raises(Damaged, match="cannot be drawn"):
+            picture.of(made(**change))
     for costs in (["a"], [-1.0, 0.0], 3):
         with pytest.raises(Damaged, match="costs cannot be drawn"):
             Curve.of(made(details={"costs": costs}))

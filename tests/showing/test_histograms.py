@@ -123,11 +123,11 @@ def test_what_a_profile_says_below_its_table_is_escaped_in_notebooks() -> None:
 def test_profile_and_report_tell_words_by_lift_and_what_their_counts_are_of() -> None:
     of = [[["hip", 700.0, 9.0], [EVIL, 400.0, 9.0]], [["knee", 900.0, 9.0]], []]
     result = made(2, details={"words": {"above": 50, "of": of}})
-    *lines, last = profile_of(result).spoken
+    *lines, last = profile_of(result).keyword_lines
     assert (len(lines), last) == (3, COUNTS_NOTE)
     html = html_of(result)
     assert EVIL not in html
     for told in (*(line.partition(": ")[2] for line in lines), COUNTS_NOTE):
         assert told in Page(html).text
     assert COUNTS_NOTE not in Page(html_of(described())).text
-    assert not profile_of(described()).spoken
+    assert not profile_of(described()).keyword_lines

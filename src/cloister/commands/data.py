@@ -41,7 +41,7 @@ def list_sets(as_json: AsJson = False) -> None:
 
     Reads nothing from the network.
     """
-    from cloister.lab.public_sets import catalogue
+    from cloister.lab.catalogue import catalogue
 
     if as_json:
         print_json([entry.as_dict() for entry in catalogue().values()])
@@ -61,7 +61,8 @@ def get(
 
     Connects to the servers of their sources.
     """
-    from cloister.lab.public_sets import entry_of, rows_of
+    from cloister.lab.catalogue import entry_of
+    from cloister.lab.download import rows_of
     from cloister.lab.tables import NamedTable
     from cloister.run.saving import checked_target
 

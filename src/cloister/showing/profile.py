@@ -185,18 +185,21 @@ class Profile:
         caption = f"{len(self.clusters)} clusters, from released values alone"
         histogram_lines = [cluster.text for cluster in self.by_size if cluster.held]
         lines = "".join(
-            f"<p>{escape(line)}</p>" for line in [*histogram_lines, *self.spoken, *self.figures, *self.notes]
+            f"<p>{escape(line)}</p>"
+            for line in [*histogram_lines, *self.keyword_lines, *self.estimate_lines, *self.notes]
         )
         return table(head, rows, caption) + lines
 
     def text(self) -> str:
         """Describe the clusters, a line each, the largest first."""
-        return "\n".join([*(cluster.text for cluster in self.by_size), *self.spoken, *self.figures, *self.notes])
+        return "\n".join(
+            [*(cluster.text for cluster in self.by_size), *self.keyword_lines, *self.estimate_lines, *self.notes]
+        )
 
     @property
-    def spoken(self) -> list[str]:
+    def keyword_lines(self) -> list[str]:
         """Keywords of each cluster, a line each, and a note on their counts."""
-        lines = [f"words of cluster {c.called}: {self.words_in(c.number)}" for c in self.by_size if self.words]
+        lines = [f"keywords of cluster {c.called}: {self.words_in(c.number)}" for c in self.by_size if self.words]
         return [*lines, COUNTS_NOTE] if lines else []
 
     def words_in(self, number: int) -> str:
@@ -221,7 +224,7 @@ class Profile:
         ]
 
     @property
-    def figures(self) -> list[str]:
+    def estimate_lines(self) -> list[str]:
         """Silhouette and cost, a line each, estimated or unknown."""
         means = "distance" if self.power == 1 else "squared distance"
         units = " in the run's units of distance" if self.scaled else ""
