@@ -215,6 +215,7 @@ def compare(
         population.check()
         points, users = np.asarray(population.table(), np.float64), population.users_of_rows()
         if population.has_users and users is None:
+            # users are stored by row, and a database's rows have no fixed order
             raise InvalidInput("users of a database's rows cannot be compared: give the rows as files")
     features = population.selection.features
     if warm_start is not None and warm_start.result is not None and is_read(bounds):

@@ -15,8 +15,9 @@ from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, create_app
 from cloister.collection.service.running import listening, serve
-from cloister.lab.phones.app import Demonstration, Reader
+from cloister.lab.phones.app import Demonstration
 from cloister.lab.phones.crowd import Numbers, SimulatedCrowd, plan_of
+from cloister.lab.phones.reader import Reader
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
