@@ -36,5 +36,5 @@ def figure_of(needs: RequiredBudget) -> Figure:
         axes.minorticks_off()
         axes.grid(color=GRID, linewidth=0.6)
         heading = Heading(TITLE, "From public figures: no row was read, and no budget was spent", True)
-        write_text(figure, heading, "On nine of ten data sets the error is at most four times as large.")
+        write_text(figure, heading, "On nine of ten data sets the error is at most four times the prediction.")
     return figure
