@@ -1,4 +1,4 @@
-"""What the demonstration's server reads from one report, and from all of them."""
+"""Reader of the demonstration's reports, one by one and all together."""
 
 from __future__ import annotations
 
