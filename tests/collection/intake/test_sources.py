@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from cloister.collection.intake.sources import find_files
+from cloister.collection.intake.validator import MESSAGES, REPORTS, SHUFFLED, InputKind, Intake
+from cloister.core.errors import Refused
 
 
 def test_a_file_is_read_once_however_many_names_it_has(tmp_path: Path) -> None:
