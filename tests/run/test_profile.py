@@ -154,7 +154,7 @@ def test_a_result_that_states_no_errors_has_none() -> None:
     assert (found.silhouette, found.cost) == (None, None)
     assert all(c.size is not None and c.size_error is None and c.center_error is None for c in found.clusters)
     assert "unknown: the method releases too little" in found.text()
-    assert "Standard errors are not known" in found.text()
+    assert "Standard errors are unknown" in found.text()
     assert all(c.size is None and c.share is None for c in profile_of(made(weights=None)).clusters)
 
 
