@@ -284,7 +284,7 @@ def _two_nearest(places: Floats, points: Floats) -> tuple[tuple[Floats, Floats],
 
     if not len(places):
         return (np.full(len(points), math.inf), np.full(len(points), math.inf)), np.zeros(len(points), np.int64)
-    distances, ids = KDTree(places).query(points, 2)
+    distances, ids = map(np.asarray, KDTree(places).query(points, 2))
     return (distances[:, 0], distances[:, 1]), ids[:, 1]
 
 
