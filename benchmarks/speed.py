@@ -188,7 +188,7 @@ def on_cores(path: str | None, way: str) -> None:
     """In a process of its own: seconds of a fit from a file (None: rows in memory), and until workers had started."""
     from cloister.plugins.populations.files import Files
     from cloister.rows.options import Reading
-    from cloister.rows.workers.engine import spread
+    from cloister.rows.workers.engine import open_engine
     from cloister.run.fit import fit, source
     from cloister.run.request import Request
 
@@ -198,7 +198,7 @@ def on_cores(path: str | None, way: str) -> None:
     rows: Any = path or mixture(n, 8, 8)
     request = Request(k=8, method="fastlloyd", epsilon=1.0, delta=1e-9, bounds=(-1.0, 1.0), rows=n)
     begun = time.perf_counter()
-    with spread(WAYS[way].get("engine", "serial")) as engine, Peak() as peak:
+    with open_engine(WAYS[way].get("engine", "serial")) as engine, Peak() as peak:
         if engine.apart:
             list(engine.run(abs, range(2 * (os.cpu_count() or 1))))
         started = time.perf_counter()

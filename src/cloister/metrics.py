@@ -18,7 +18,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
 from cloister.rows.distances import CentersAboutMean, check_finite
 from cloister.rows.labelling import Labelling
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 
 _CHUNK = 2**16
 """Numbers that are worked on at once: they and what is made of them stay in a core's second-level cache."""

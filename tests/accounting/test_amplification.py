@@ -192,6 +192,14 @@ def test_where_all_is_cut_off_half_of_each_report_is_divergence(monkeypatch: pyt
     assert response_delta(2.0, 0.2, 60, 5) == pytest.approx(whole, rel=1e-9)
 
 
+def test_bins_cover_twelve_standard_deviations_and_forty_counts_either_way() -> None:
+    for trials, chance, room in ((10**6, 0.5, 6040), (10**4, 0.02, 208), (10**4, 0.98, 208)):
+        lowest, _ = amplification.bins(trials, chance, 10**5)
+        mean = round(trials * chance)
+        assert lowest[:2].tolist() == [0, mean - room] if mean > room else lowest[0] == 0
+        assert lowest[-1] == min(trials, mean + room)
+
+
 def test_bins_hold_the_whole_law() -> None:
     for trials, chance, most in ((10, 0.3, 1000), (10**6, 0.001, 100), (10**8, 1e-5, 1000), (5, 0.9, 2), (0, 0.5, 10)):
         least, chances = bins(trials, chance, most)

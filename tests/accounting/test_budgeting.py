@@ -157,6 +157,23 @@ def test_a_problem_has_the_figures_it_is_given() -> None:
     assert problem_of(one, PrivacyTarget(1.0, 1e-6), 2, box, 1000) == Problem(2, box, 1000, Budget("pure", 1.0))
 
 
+def test_a_method_without_a_guarantee_has_the_figures_it_is_given_and_an_infinite_budget() -> None:
+    box, several = Box((0.0,), (1.0,)), fickle()
+    open_one = attrs.evolve(several, inner={}, spec=attrs.evolve(several.spec, private=False))
+    found = problem_of(open_one, PrivacyTarget(1.0, 1e-6), 2, box, 1000)
+    assert found == Problem(2, box, 1000, Budget("exact", math.inf))
+
+
+def test_pure_and_gaussian_questions_are_priced_together_unless_that_is_ruled_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(globals(), "choose", lambda budget: ("first", "second"))
+    figures = (fickle(), PrivacyTarget(1.0, 1e-6), 1, Box((0.0,), (1.0,)), 1000)
+    together, apart = problem_of(*figures), problem_of(*figures, jointly=False)
+    assert together == problem_of(*figures, jointly=True)
+    assert together.budget.amount > 1.2 * apart.budget.amount
+
+
 @pytest.mark.parametrize("of_pure", CHOICES[:4])
 def test_whatever_a_method_asks_under_whatever_budget_the_search_ends_and_the_budget_pays(
     monkeypatch: pytest.MonkeyPatch, of_pure: tuple[str, ...]

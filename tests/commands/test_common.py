@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.common import print_result, show, split_names, tables_of
+from cloister.commands.common import print_result, show, tables_of
+from cloister.commands.names import split_names
 from cloister.core.errors import InvalidInput
 from cloister.run.result import Result
 from cloister.run.shown import center_texts

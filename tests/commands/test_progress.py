@@ -12,7 +12,7 @@ import pytest
 
 from cloister.commands import progress
 from cloister.commands.progress import event_log, signs_of_life
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 from tests.in_process import ran, refused
 from tests.waiting import until
 

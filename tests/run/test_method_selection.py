@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.accounting.ledger.ledger import Ledger
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.capabilities import predicted_loss, relative_loss
@@ -33,10 +34,12 @@ from cloister.plugins.trees.grid import Grid
 from cloister.rows.columns import TableColumn, select
 from cloister.rows.options import Reading
 from cloister.run import method_selection as selecting, request as requests
+from cloister.run.account import Account
 from cloister.run.fit import fit, source
-from cloister.run.layers import layer
+from cloister.run.layers import layer, warm_start
 from cloister.run.method_selection import Candidate, MethodSelection, number_of_centers
 from cloister.run.request import Request, prepare
+from cloister.run.result import Result
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
 ORACLES = ("FrequencyOracle", "VectorSumOracle")
@@ -99,6 +102,14 @@ class Fickle(Confident[T]):
 
     def expected_error(self, problem: Problem) -> float:
         return 1e-9 if problem.budget.measure == "pure" else 1e-6
+
+
+@component
+class Sure(Confident[T]):
+    """Predicts next to no error, whatever its noise."""
+
+    def expected_error(self, problem: Problem) -> float:
+        return 1e-9
 
 
 def strangers() -> Registry:
@@ -255,6 +266,39 @@ def test_a_plan_names_the_method_that_was_picked_and_no_other() -> None:
     components = chosen(components={"confident": "none"}).as_dict()["components"]
     alone = prepare(request(method=with_all.composed.spec.name, components=components, trust="central"), ["x", "y"])
     assert with_all.digest() == alone.digest()
+
+
+START = {"0": [-0.5, 0.0, 0.5], "1": [0.5, 0.0, -0.5]}
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"describe": ("0",)}, {"start": START}, {"start": START, "describe": ("0",), "zoom": 0.1}]
+)
+def test_a_run_of_auto_goes_on_with_the_method_that_it_began_with_whatever_is_installed_since(
+    given: dict[str, Any], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With layers around it or none: the new plugin's method would be picked for a new run."""
+    asked, cut_off = request(laws=False, **given), list[Result]()
+    rows = source(ROWS, described=given.get("describe"))
+
+    def crash(result: Result) -> None:
+        cut_off.append(result)
+        raise RuntimeError
+
+    account = Account(ledger=ledger.path, dataset="mine")
+    with pytest.raises(RuntimeError):
+        fit(asked, rows, account=account, keep=crash)
+    sure = Spec("sure", "Method", f"{__name__}:Sure", "x", objective="k-means")
+    known = Registry((*registry().plugins, Plugin("stranger", "here", (sure,))))
+    for module in (selecting, requests, layer, warm_start):
+        monkeypatch.setattr(module, "registry", lambda: known)
+    choice = prepare(asked, ["0", "1"]).choice
+    assert choice is not None
+    assert choice.picked == "sure"
+    again = fit(asked, rows, account=attrs.evolve(account, resume=ledger.runs()[-1].id))
+    (before,) = cut_off
+    assert again.method == before.method
+    assert np.array_equal(again.centers, before.centers)
 
 
 def test_a_published_plan_of_auto_is_read_without_auto(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path:
     text = result.privacy.text()
     assert "of the budget finds where the rows are within their bounds and the unknown range of 1." in text
     assert "It released these intervals: 0 -" in text
-    assert "Distances were taken in units of each column's own" in text
+    assert "Each column has its own unit of distance" in text
     assert result.method["frame"]["slots"]["counts"]["name"] == "discrete-gaussian"
     result.save(tmp_path / "r.json")
     assert Result.load(tmp_path / "r.json").as_dict() == result.as_dict()

@@ -76,13 +76,30 @@ def test_the_budget_is_one_line_where_its_list_is_not_asked_for() -> None:
     spends = [Spend(r, "question 1 (counts)", "discrete-gaussian", "zcdp", a) for r, a in enumerate((0.1, 0.2, 0.2))]
     spends.append(Spend(0, "question 2 (sums)", "discrete-gaussian", "zcdp", 0.05))
     last = statement(spends=tuple(spends)).text(brief=True).splitlines()[-1]
-    assert last == "Budget by round (rho): 0.15, 2 times 0.2; --verbose lists every question."
+    more = " The whole statement: --verbose, or the saved result."
+    assert last == f"Budget by round (rho): 0.15, 2 times 0.2.{more}"
     split = statement(spends=tuple(attrs.evolve(s, users=0.5) for s in spends)).text(brief=True)
-    assert split.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")
+    assert split.endswith(f"Budget: 4 questions in 3 rounds.{more}")
     words = (attrs.evolve(spends[0], delta=1e-7), *spends[1:])
     for some in (words, words[::-1]):
         short = statement(spends=some).text(brief=True)
-        assert short.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")
+        assert short.endswith(f"Budget: 4 questions in 3 rounds.{more}")
+
+
+def test_a_brief_statement_has_eight_lines_and_leaves_no_warning_out() -> None:
+    notes = ("auto picked a; next: b. Why.", *(f"Note {i}. More of it." for i in range(9)), "WARNING: look. Here.")
+    told = statement(notes=notes, delta=0.5, simulated=True, count_share=0.01, trust="Shuffled", min_honest_users=9)
+    lines = told.text(brief=True).splitlines()
+    assert len(lines) == 8
+    assert [line.partition(":")[0] for line in lines[3:6]] == ["SIMULATED", "WARNING", "WARNING"]
+    assert lines[2] == "It needs an honest shuffler and 9 honest people."
+    assert lines[5] == "WARNING: look."
+    assert "more notes" in lines[-1]
+    every = statement(notes=notes[:1], rows_per_user=2).text(brief=True).splitlines()
+    assert "auto picked a." in every
+    assert "At most 2 rows of each user were kept." in every
+    assert "Rows outside the public bounds were clipped to them." in every
+    assert "more notes" not in every[-1]
 
 
 def test_questions_share_a_line_of_the_budget_only_if_they_read_alike() -> None:

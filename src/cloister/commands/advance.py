@@ -14,7 +14,7 @@ from cloister.commands.common import (
     given_reports,
     plain,
     print_json,
-    print_result,
+    print_saved,
     print_table,
     say,
     show,
@@ -95,9 +95,7 @@ def advance(
             show(f"round {closed + 1} of {length} is open: publish {plan} as it is now")
             return
         show(f"all {length} rounds are closed\n")
-        print_result(done.result)
-        if target is not None:
-            show(f"\nsaved to {target}")
+        print_saved(done.result, target, as_json=False)
 
 
 def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:

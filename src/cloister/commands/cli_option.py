@@ -13,7 +13,7 @@ from typing import Any, final
 import attrs
 import typer
 
-from cloister.commands.common import split_names
+from cloister.commands.names import split_names
 from cloister.core.errors import InvalidInput
 from cloister.rows.options import Reading, Where, options_of_rows
 

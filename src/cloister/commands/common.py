@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -302,27 +301,3 @@ def notes_once() -> Callable[[str], None]:
             say(f"note: {plain(text)}")
 
     return note
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """Split names at commas. Raises: InvalidInput: as ``split_at_commas``."""
-    return None if text is None else split_at_commas(text, f"the names are {text!r}")
-
-
-def split_at_commas(text: str, described: str) -> list[str]:
-    """Split a text at the commas outside double quotes, as cells of CSV.
-
-    Args:
-        text: the text.
-        described: clause that names the text in an error.
-
-    Raises:
-        InvalidInput: quotes do not end where a part does.
-    """
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
-    except csv.Error:
-        rows = []
-    if text and len(rows) != 1:
-        raise InvalidInput(f'{described}: separate them by commas, and quote one that holds a comma: "A, B",C')
-    return [part.strip() for part in rows[0]] if rows else [""]

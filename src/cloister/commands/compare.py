@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import attrs
 
 from cloister.commands.cli_option import METHOD, OUTPUT, PRIVACY, cli_option
-from cloister.commands.common import AsJson, RowsOrAddress, console, print_json, share_or_word, show, split_names
+from cloister.commands.common import AsJson, RowsOrAddress, console, print_json, share_or_word, show
+from cloister.commands.names import split_names
 from cloister.commands.option_groups import default_of, excludes, option_groups, with_start
 from cloister.commands.options import DESCRIBING, Config, RunOptions
 from cloister.commands.program import ending, printing

@@ -9,8 +9,7 @@ from cloister.commands.common import (
     PlanFolder,
     ReportFiles,
     given_reports,
-    print_json,
-    print_result,
+    print_saved,
     say,
     show,
 )
@@ -56,14 +55,10 @@ def decode(
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:
         say(line)
     with printing(lambda: GO_ON if target is None else f"the result is in {target}"):
-        if as_json:
-            print_json(done.result.as_dict())
-            return
         count = done.intake.accepted
-        show(f"{count:,} reports, {count / done.result.problem['rows']:.1%} of the planned users\n")
-        print_result(done.result)
-        if target is not None:
-            show(f"\nsaved to {target}")
+        if not as_json:
+            show(f"{count:,} reports, {count / done.result.problem['rows']:.1%} of the planned users\n")
+        print_saved(done.result, target, as_json)
 
 
 def _too_few(plan: CollectionPlan, reports: int) -> list[str]:

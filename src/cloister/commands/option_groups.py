@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 import attrs
 
 from cloister.commands.cli_option import CliOption, declared, typed
-from cloister.commands.common import split_at_commas
+from cloister.commands.names import split_at_commas
 from cloister.commands.options import RunOptions
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.rows.options import Reading

@@ -27,8 +27,8 @@ from cloister.commands.common import (
     parse_epsilon,
     parse_whole,
     share_or_word,
-    split_names,
 )
+from cloister.commands.names import split_names
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 from cloister.rows.options import Reading

@@ -15,8 +15,8 @@ from cloister.commands.common import (
     plain,
     print_json,
     show,
-    split_names,
 )
+from cloister.commands.names import split_names
 from cloister.commands.option_groups import mapping_in, result_from
 from cloister.commands.program import printing
 from cloister.core.errors import InvalidInput

@@ -16,9 +16,9 @@ from cloister.commands.common import (
     print_json,
     say,
     show,
-    split_names,
     tell_columns,
 )
+from cloister.commands.names import split_names
 from cloister.commands.option_groups import excludes, option_groups, result_from
 from cloister.commands.options import OutputOptions
 from cloister.commands.program import ending, printing

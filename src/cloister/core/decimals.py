@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 
 
-def resolved(value: float, width: float, digits: int = 4, least: int | None = None) -> str:
-    """Return a value as text, with so many digits of the width that matters: of a spread, a range, or a difference.
+def resolved(value: float, width: float, digits: int = 4, least_digits: int | None = None) -> str:
+    """Return a value as text, with so many digits of a width, such as a spread or a range.
 
-    Args: value, width (positive, or the value alone matters), digits, least (digits of the value; None: as many).
+    Args: width (positive, or the value alone matters), digits, least_digits (of the value; None: as many).
     """
     if not math.isfinite(value) or not value:
         return f"{value:g}"
-    more = 1 + magnitude(value) - magnitude(width) if math.isfinite(width) and width > 0 else 0
-    many = max(digits if least is None else least, digits - 1 + more)
-    return f"{float(f'{value:.{min(many, 17)}g}'):,.{max(10, min(many, 17))}g}"
+    extra_digits = 1 + magnitude(value) - magnitude(width) if math.isfinite(width) and width > 0 else 0
+    all_digits = max(digits if least_digits is None else least_digits, digits - 1 + extra_digits)
+    return f"{float(f'{value:.{min(all_digits, 17)}g}'):,.{max(10, min(all_digits, 17))}g}"
 
 
 def magnitude(value: float) -> int:

@@ -81,7 +81,7 @@ def opened(
 ) -> OpenedRun:
     """Check the plan, then the rows (go or refuse), and reserve the budget. Args and errors: as of ``fit``."""
     coins = PublicRng.fresh() if seed is None else PublicRng.from_seed(seed)
-    asked, accountant = _checked_forecast(plan, coins)
+    forecast, accountant = _checked_forecast(plan, coins)
     admission = admit(population, plan.composed.trust or "Central", plan.total)
     run = None if account is None else account.finished(plan)
     finished = run is not None
@@ -93,23 +93,25 @@ def opened(
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
-        admission.check(asked)
+        admission.check(forecast)
         run = None if account is None else account.held(plan, coins, population)
     if run is not None:
         coins = PublicRng(run.seed)
-        asked, accountant = _checked_forecast(plan, coins)
-    return OpenedRun(coins, asked, accountant, admission, run, finished)
+        forecast, accountant = _checked_forecast(plan, coins)
+    return OpenedRun(coins, forecast, accountant, admission, run, finished)
 
 
 def _checked_forecast(plan: PreparedRun, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
-    """Forecast the rounds and check that the budget covers them. Where rows are still to be counted, the accountant has
-    the first stage only, and it is another one that a likely second stage is checked by."""
+    """Return the rounds of a forecast that the budget covers, and the run's accountant.
+
+    If rows are still to be counted, the accountant has the first stage only; another one checks a likely second stage.
+    """
     rounds, first = plan.forecast(seed), plan.first_stage(seed)
     accountant, likely = Accountant(plan.total, plan.budget), Accountant(plan.total, plan.budget)
     if not first:
         accountant.forecast([round.events for round in rounds])
         return rounds, accountant
-    for each in (accountant, likely):
-        each.forecast([round.events for round in first])
+    for budget in (accountant, likely):
+        budget.forecast([round.events for round in first])
     likely.forecast_second([round.events for round in rounds[len(first) :]], plan.problem.budget)
     return rounds, accountant

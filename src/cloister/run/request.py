@@ -184,10 +184,10 @@ class PreparedRun:
         """The error that the method predicts from public figures, of one centre's; None: it cannot say."""
         if self.choice is not None:
             return self.choice.error
-        every = self.levels
-        method, problem = every[0].composed, levels.clustering(every).problem
-        known = isinstance(method.value, PredictsError)
-        return predicted_loss(method.value, problem, method.spec.objective) if known else None
+        stack = self.levels
+        method, problem = stack[0].composed, levels.clustering(stack).problem
+        predicts = isinstance(method.value, PredictsError)
+        return predicted_loss(method.value, problem, method.spec.objective) if predicts else None
 
     @property
     def warnings(self) -> Iterator[str]:
@@ -200,17 +200,17 @@ class PreparedRun:
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
-        every = self.levels
-        domain = levels.clustering(every).problem.domain
+        stack = self.levels
+        domain = levels.clustering(stack).problem.domain
         assert isinstance(domain, (Box, Ball))
-        most = self.total.rows_per_user
-        more: dict[str, Any] = {} if most is None else {"rows per user": most}
+        rows_per_user = self.total.rows_per_user
+        facts: dict[str, Any] = {} if rows_per_user is None else {"rows per user": rows_per_user}
         if used := self.table.clustered.recorded():
-            more["categories"] = used
-        more |= levels.facts(every, self.names)
+            facts["categories"] = used
+        facts |= levels.facts(stack, self.names)
         if self.problem.fewest is not None:
-            more["k_range"] = [self.problem.fewest, self.problem.k]
-        return {"k": self.problem.k, "rows": self.rows, **more, "bounds": plain(domain), "lattice unit": domain.unit}
+            facts["k_range"] = [self.problem.fewest, self.problem.k]
+        return {"k": self.problem.k, "rows": self.rows, **facts, "bounds": plain(domain), "lattice unit": domain.unit}
 
 
 def pooled_trust(parties: int, trust: str | None) -> str:

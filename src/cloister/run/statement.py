@@ -34,6 +34,13 @@ LARGE = 0.1
 """Deltas above this share of 1 / rows are warned of."""
 
 
+BRIEF = 8
+"""Lines of a brief statement."""
+
+FEW_PARTS = 4
+"""Different parts of the budget that a brief statement lists."""
+
+
 @attrs.frozen
 class Spend:
     """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (the share
@@ -106,7 +113,32 @@ class PrivacyStatement:
         return f"({self.relation}) epsilon = {self.epsilon:g}{delta}, {self.trust} trust"
 
     def text(self, brief: bool = False) -> str:
-        """The whole statement, for people. Args: brief (the budget in one line, not one per question)."""
+        """Return the statement for people: at most ``BRIEF`` short lines if brief, else all of it."""
+        return "\n".join(self._summary() if brief else self._whole())
+
+    def _summary(self) -> list[str]:
+        """Return the guarantee, who sees what, what was counted, cut and picked; warnings are never left out."""
+        lines = [self.headline]
+        if self.protects:
+            lines += [TRUSTS[self.trust].promise if self.rows_per_user is None else self.promised()[0]]
+        if self.protects and self.trust == "Shuffled":
+            lines.append(f"It needs an honest shuffler and {self.min_honest_users:,} honest people.")
+        if self.simulated:
+            lines.append("SIMULATED: the rows were all in one place, and whoever ran this could see them.")
+        if caution := large_delta(self.delta, self.rows):
+            lines.append(f"WARNING: {caution}.")
+        warnings = [note for note in self.notes if note.startswith("WARNING")]
+        lines += [_first_sentence(note) for note in warnings]
+        others = [] if self.rows_per_user is None else [f"At most {self.rows_per_user:,} rows of each user were kept."]
+        if self.count_share:
+            others.append(f"{self.rows:,} rows: a noisy count, for {self.count_share:.0%} of the budget.")
+        others.append("Rows outside the public bounds were clipped to them.")
+        others += [_first_sentence(note) for note in self.notes if note not in warnings]
+        shown = others[: max(0, BRIEF - 1 - len(lines))]
+        rest = "" if len(shown) == len(others) else f" (and {len(others) - len(shown)} more notes)"
+        return [*lines, *shown, f"{_in_a_line(self.spends)} The whole statement{rest}: --verbose, or the saved result."]
+
+    def _whole(self) -> list[str]:
         lines = [self.headline]
         if self.protects:
             lines += self.promised()
@@ -129,16 +161,15 @@ class PrivacyStatement:
             f"holder go or refuse; it is outside the guarantee, as are running times, and whatever was done to the "
             f"rows beforehand: scaling them by their own means, say, or choosing columns by what is in them.",
             *self.notes,
+            "Budget, by round and question:",
+            *_budget(self.spends),
         ]
-        if brief:
-            return "\n".join([*lines, _in_a_line(self.spends)])
-        lines += ["Budget, by round and question:", *_budget(self.spends)]
         for measure in sorted({s.measure for s in self.spends} & set(MEASURED)):
             lines.append(
                 f"{UNITS[measure]} measures {MEASURED[measure]}: epsilon and delta above follow from all lines "
                 f"together."
             )
-        return "\n".join(lines)
+        return lines
 
     def promised(self) -> list[str]:
         """Whom it protects, and from whom."""
@@ -237,18 +268,24 @@ def _budget(spends: Sequence[Spend]) -> list[str]:
     ]
 
 
+def _first_sentence(note: str) -> str:
+    """Return a note's first sentence, up to a semicolon: notes begin with what happened."""
+    sentence = note.partition(". ")[0].partition("; ")[0]
+    return sentence if sentence.endswith(".") else f"{sentence}."
+
+
 def _in_a_line(spends: Sequence[Spend]) -> str:
-    """Each round's part of the budget; only how many there are, where parts of a round do not simply add up."""
+    """Return each round's part of the budget, or the number of questions where parts are many or do not add up."""
     if not spends:
         return "Budget: nothing was asked."
     rounds = len({s.round for s in spends})
-    much = f"{rounds} {'round' if rounds == 1 else 'rounds'}"
+    count = f"Budget: {len(spends)} questions in {rounds} {'round' if rounds == 1 else 'rounds'}."
     if len({s.measure for s in spends}) != 1 or any(s.delta or s.users != 1.0 for s in spends):
-        return f"Budget: {len(spends)} questions in {much}; --verbose lists them."
+        return count
     parts = [sum(s.amount for s in spends if s.round == r) for r in sorted({s.round for s in spends})]
     runs = [(text, len(list(same))) for text, same in groupby(f"{part:.3g}" for part in parts)]
     shown = ", ".join(text if times == 1 else f"{times} times {text}" for text, times in runs)
-    return f"Budget by round ({UNITS[spends[0].measure]}): {shown}; --verbose lists every question."
+    return f"Budget by round ({UNITS[spends[0].measure]}): {shown}." if len(runs) <= FEW_PARTS else count
 
 
 def _kind(spend: Spend) -> str:

@@ -573,3 +573,17 @@ def test_what_is_left_is_never_less_than_nothing_and_nothing_is_0() -> None:
     assert basic.left(Cost(0.75, 4e-7)) == "epsilon 0.25, delta 6e-07"
     for rho in (zcdp.rho, zcdp.rho * (1 + 1e-10)):
         assert zcdp.left(Cost(rho=rho)) == "rho 0 (alone: epsilon 0 at delta 1e-06)"
+
+
+def test_a_declaration_keeps_the_owner_and_the_note_that_a_later_one_does_not_give(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "own.db", create=True)
+    for given, kept in (
+        ({}, ("", "")),
+        ({"owner": "ada", "note": "ward 7"}, ("ada", "ward 7")),
+        ({"note": "ward 8"}, ("ada", "ward 8")),
+        ({"owner": "bob"}, ("bob", "ward 8")),
+        ({}, ("bob", "ward 8")),
+    ):
+        ledger.declare("people", 2.0, 1e-6, **given)
+        (status,) = ledger.status()
+        assert (status.owner, status.note) == kept

@@ -173,7 +173,7 @@ def test_a_plan_with_a_component_that_says_nothing_of_itself_has_no_bundle_and_w
     monkeypatch.setattr(CollectionPlan, "round", lambda self, record=None: strange)
     bundle_folder.write(plan, tmp_path / "plan", words(plan, plan.rounds()))
     assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == ["README.txt", "plan.json"]
-    said = "WARNING: there is no bundle for devices that run no Python: Stranger cannot be described"
+    said = "WARNING: there is no bundle for devices without Python: Stranger cannot be described"
     assert said in (tmp_path / "plan" / "README.txt").read_text()
     with pytest.raises(Refused, match="ask the author of its plugin"):
         bundle_of(plan)

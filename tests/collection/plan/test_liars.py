@@ -103,7 +103,7 @@ def test_it_is_said_in_words_and_as_data_and_is_no_part_of_the_plan(tmp_path: Pa
         "If 1 in 1,000 lies, a group of 0.33% of the people can be invented and the centre of one of 8",
         "equal groups moved anywhere.",
         "decode --robust withstands less than 3.76% of liars",
-        "a liar who chooses hers counts for up to",
+        "a liar who chooses hers counts up to",
     ):
         assert part in text
 
@@ -111,8 +111,8 @@ def test_it_is_said_in_words_and_as_data_and_is_no_part_of_the_plan(tmp_path: Pa
 def test_what_nothing_bounds_is_said_so_and_sets_of_buckets_to_be_many_groups_at_once():
     plan = planned(6, trust="shuffled", delta=1e-6)
     text = words(plan, plan.rounds())
-    assert "What one liar can do to 'split-and-mix-counts' is not bounded." in text
+    assert "The influence of one liar on 'split-and-mix-counts' is unbounded." in text
     assert "can be invented" not in text
     subsets = planned(2, components={"counts": "subset-selection"})
-    assert "can name 69 buckets at once: so many such groups." in words(subsets, subsets.rounds())
+    assert "can name 69 buckets at once, and so invent that many groups." in words(subsets, subsets.rounds())
     assert harm(plan, plan.rounds()).breakdown_share(K) is None

@@ -202,7 +202,7 @@ def test_the_expected_error_is_said_and_so_are_the_rows_that_would_do() -> None:
 def test_a_method_that_cannot_predict_has_no_outlook() -> None:
     plan = publish(request(method="nearest-centers"), dimension=3)
     assert plan.outlook is None
-    assert "cannot say beforehand" in words(plan, plan.rounds())
+    assert "does not predict its accuracy" in words(plan, plan.rounds())
 
 
 @pytest.mark.parametrize("name", [*LOCAL, "rounds"])

@@ -100,7 +100,7 @@ def test_pieces_may_end_anywhere_and_parts_at_any_batch(
 
     def read(most: int) -> Iterator[Parsed]:
         for where in (stretch for part in divide_files([str(path)], BLOCKS, most) for stretch in part.ranges):
-            with where.opened() as opened:
+            with where.open() as opened:
                 yield from parse_file(opened, BLOCKS, where.size, where.start > 0)
 
     for seed in range(60):

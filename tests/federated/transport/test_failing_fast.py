@@ -257,7 +257,7 @@ def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(
     pool.begins("north")
     command = f"coordinate plan.toml --listen {pool.address} --cert certs/coordinator.pem --patience 15 --timeout 0.1"
     for words in (refused(command, pool.folder), *pool.told()):
-        assert "the certificate of west is over" in words
+        assert "the certificate of west has expired" in words
 
 
 # join --check

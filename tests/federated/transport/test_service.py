@@ -123,6 +123,6 @@ def test_a_stranger_who_goes_on_calling_keeps_nobody_waiting(monkeypatch: pytest
     here = service(Keys())
     now[0] = 2 * HOUR
     assert said(here.handle("stranger", b"here I am")).reason is Reason.UNKNOWN_PARTY
-    assert here._quiet(HOUR)
+    assert here._silent_for(HOUR)
     here.handle("north", b"here I am")
-    assert not here._quiet(HOUR)
+    assert not here._silent_for(HOUR)

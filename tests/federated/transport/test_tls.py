@@ -113,7 +113,7 @@ def test_one_who_sends_without_end_fills_no_memory_and_others_come_through_later
 
 def test_whoever_connects_and_shows_no_certificate_is_cut_off(certs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silent from the beginning, and after the first bytes of a handshake. By itself gRPC waits for a minute or two."""
-    monkeypatch.setattr(tls, "HANDSHAKE", 0.5)
+    monkeypatch.setattr(tls, "HANDSHAKE_TIMEOUT", 0.5)
     with echoing(certs / "ours" / "coordinator.pem") as (_, address):
         host, _, port = address.partition(":")
         for first in (b"", b"\x16\x03\x01\x02\x00\x01"):

@@ -23,7 +23,7 @@ from cloister.rows.databases import spark
 from cloister.rows.databases.database import Database, EngineFailed
 from cloister.rows.databases.spark import SPARK
 from cloister.rows.options import Reading
-from cloister.rows.workers import machine
+from cloister.rows.workers import work
 from tests.rows.databases.hostile import as_table
 from tests.rows.databases.rounds import NEAR, SQUARE, agrees, answers, in_square, same
 from tests.rows.databases.spark import Spark
@@ -197,7 +197,7 @@ def test_workers_with_the_same_cloister_are_taken_by_default_and_otherwise_the_q
         return told[0]
 
     assert "passes are by workers" in chosen()
-    monkeypatch.setattr(machine, "own_version", lambda: "9.9")
+    monkeypatch.setattr(work, "own_version", lambda: "9.9")
     assert re.search("passes are by query.*a worker runs cloister .*this process 9.9", chosen())
     monkeypatch.setattr(spark, "worked", Absent())
     assert "passes are by query" in chosen()

@@ -47,7 +47,7 @@ def _noted(part: int, folder: str) -> int:
 
 KILLED = """
 import os, signal
-from cloister.rows.workers.machine import pool_of, starting
+from cloister.rows.workers.processes import pool_of, starting
 from cloister.rows.options import Reading
 pool = pool_of(1)
 with starting():

@@ -13,8 +13,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.workers import machine
-from cloister.rows.workers.machine import Threads, _blas, default_threads
+from cloister.rows.workers import threads
+from cloister.rows.workers.threads import Threads, _blas, default_threads
 
 
 @pytest.mark.parametrize("many", [1, 2, 7, None])
@@ -77,7 +77,7 @@ def test_products_in_threads_are_not_divided_further_and_the_limit_ends_with_the
 
 def test_by_default_there_is_a_thread_per_core_or_as_many_as_openmp_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said to BLAS alone, as the command line does, is of BLAS."""
-    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.setattr(threads, "cores", lambda: 8)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     for said, many in ((None, 8), ("2", 2), ("3,1", 3), ("64", 8), ("0", 8), ("many", 8), ("", 8)):
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -90,7 +90,7 @@ def test_cores_are_those_that_this_process_is_bound_to(monkeypatch: pytest.Monke
     if not hasattr(os, "sched_getaffinity"):
         pytest.skip("this system binds no process to cores")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
-    assert machine.cores() == 1
+    assert threads.cores() == 1
 
 
 @pytest.mark.parametrize("inner", [1, 2])

@@ -298,6 +298,6 @@ def _file_ranges(path: str, form: BatchForm, size: int) -> Iterator[FileRange]:
     if file_range.size <= size:
         yield file_range
         return
-    with file_range.opened() as file:
+    with file_range.open() as file:
         for start, stop in batch_ranges(file, form, file_range.size, size):
             yield FileRange(path, start, stop)

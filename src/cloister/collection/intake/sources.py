@@ -21,7 +21,9 @@ EXTENSIONS = (".reports", ".messages")
 
 
 def find_files(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
-    """Find files in folders (those with ``EXTENSIONS``, without unfinished ones: hidden or *.tmp), by name or pattern.
+    """Find files by path, by pattern or in folders.
+
+    In folders, files with one of ``EXTENSIONS`` are found, but no unfinished ones (hidden or ``*.tmp``).
 
     Returns:
         The paths sorted by file name, each file once even if links give it several names, and the number of other
@@ -44,7 +46,7 @@ def find_files(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
     if not files:
         raise InvalidInput(f"there are no files of reports ({' or '.join(EXTENSIONS)}) in {_few(listed_paths)}")
     for path in files:
-        _openable(path)
+        _check_openable(path)
     unique = {_inode(path): path for path in sorted(files, reverse=True)}
     return sorted(unique.values(), key=lambda path: (os.path.basename(path), path)), other_files
 
@@ -59,7 +61,7 @@ def _finished(name: str) -> bool:
     return not name.startswith(".") and not name.endswith(".tmp")
 
 
-def _openable(path: str) -> None:
+def _check_openable(path: str) -> None:
     """Raise InvalidInput if a file cannot be opened, which is no fault of any report."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise InvalidInput(f"'{path}' is not a regular file: give - and send the reports to standard input")
@@ -107,7 +109,7 @@ class Stream:
     complete: bool = False
     size, start = None, 0
 
-    def opened(self) -> AbstractContextManager[BinaryIO]:
+    def open(self) -> AbstractContextManager[BinaryIO]:
         """Return the file; it stays open."""
         return nullcontext(self.file)
 
@@ -131,7 +133,7 @@ class FileRange:
         """Number of bytes to read."""
         return self.stop - self.start
 
-    def opened(self) -> AbstractContextManager[BinaryIO]:
+    def open(self) -> AbstractContextManager[BinaryIO]:
         """Open the file at the start of the range. Raises: InvalidInput: it is gone, or shorter than it was."""
         try:
             file = open(self.name, "rb")  # noqa: SIM115
@@ -147,7 +149,7 @@ class FileRange:
 @final
 @attrs.frozen(eq=False)
 class Sources:
-    """All sources of reports.
+    """Sources of reports, in order.
 
     Args:
         files: paths in the order of their names.
@@ -161,7 +163,7 @@ class Sources:
     streams: Iterator[Stream]
     only_files: bool
 
-    def opened(self) -> Iterator[FileRange | Stream]:
+    def in_order(self) -> Iterator[FileRange | Stream]:
         """Yield all sources in order; a file as it is when its turn comes."""
         yield from map(FileRange.of_file, self.files)
         yield from self.streams

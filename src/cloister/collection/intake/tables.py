@@ -117,7 +117,7 @@ class _Table:
     def batches(self, sources: Sources, intake: Intake) -> Iterator[pa.RecordBatch]:
         """Yield all rows, a bounded number at a time, and count refused input."""
         validator = ReportValidator(intake, self.round, self.head, self.earlier)
-        for source in sources.opened():
+        for source in sources.in_order():
             if self._is_released(source):
                 yield from self._released(source.name, intake)
                 continue
@@ -130,7 +130,7 @@ class _Table:
         """Return True for a file released by a shuffler."""
         if self.round.trust is not Shuffled or isinstance(source, Stream):
             return False
-        with source.opened() as file:
+        with source.open() as file:
             return file.read(1) == bytes([RELEASED])
 
     def _released(self, path: str, intake: Intake) -> Iterator[pa.RecordBatch]:

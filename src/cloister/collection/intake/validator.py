@@ -209,7 +209,7 @@ class ReportValidator:
     def parse(self, source: FileRange | Stream) -> Iterator[Parsed]:
         """Yield the reports of a source, a bounded number at a time."""
         last, count = None, 0
-        with source.opened() as file:
+        with source.open() as file:
             for last in parse_file(file, self.form, source.size, source.start > 0):
                 if last.damaged:
                     self.intake.refuse("damaged", last.damaged, source.name)

@@ -38,14 +38,16 @@ class Size:
         Under Local trust the one-dimensional columns tell which question is answered; under Shuffled trust, two bytes
         and the private number do.
         """
-        answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
+        answers, stamps, shuffled = 0.0, 0.0, round.trust is Shuffled
         for part, kind in zip(round.parts, report_types(round), strict=True):
             share = messages(part) * part.fraction
-            says = [
-                c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
-            ]
-            answers += share * sum(says)
-            stamps += share * (kind.bytes - sum(says) + NUMBER.itemsize * mixed)
+            answer = sum(
+                column.bytes
+                for column in kind.columns
+                if (column.name not in ("users", "question") if shuffled else column.width is not None)
+            )
+            answers += share * answer
+            stamps += share * (kind.bytes - answer + NUMBER.itemsize * shuffled)
         return cls(answers, stamps, USER_BYTES * asked_share(round))
 
     @classmethod

@@ -82,29 +82,29 @@ class Harm:
     def lines(self, k: int) -> list[str]:
         """Return lines for people."""
         text = [
-            f"If 1 in {1 / share:,.0f} lies, {' and '.join(did)}."
+            f"If 1 in {1 / share:,.0f} lies, {' and '.join(effects)}."
             for share in SHARES
-            if (did := list(self._done(share, k)))
+            if (effects := list(self._effects(share, k)))
         ]
         if self.buckets > 1 and self.invented:
-            text.append(f"Each of them can name {self.buckets:,} buckets at once: so many such groups.")
+            text.append(f"Each of them can name {self.buckets:,} buckets at once, and so invent that many groups.")
         if (limit := self.breakdown_share(k)) is not None:
             text.append(
                 f"decode --robust withstands less than {limit:.2%} of liars: more can invent one of {k} groups."
             )
         if self.chosen > 1 and text:
             text.append(
-                f"That is of numbers that were given out; a liar who chooses hers counts for up to {self.chosen:.3g} "
-                f"times as much, until decode notices."
+                f"This assumes assigned user numbers: a liar who chooses hers counts up to {self.chosen:.3g} times as "
+                f"much, until decode notices."
             )
-        return text + [f"What one liar can do to '{name}' is not bounded." for name in self.unbounded]
+        return text + [f"The influence of one liar on '{name}' is unbounded." for name in self.unbounded]
 
-    def _done(self, share: float, k: int) -> Iterator[str]:
+    def _effects(self, share: float, k: int) -> Iterator[str]:
         if self.invented:
             yield f"a group of {100 * share * self.invented:.2g}% of the people can be invented"
         if self.moved is not None:
-            far = f"by {share * self.moved:.2g} of the domain's radius" if share * self.moved < 2 else "anywhere"
-            yield f"the centre of one of {k} equal groups moved {far}"
+            distance = f"by {share * self.moved:.2g} of the domain's radius" if share * self.moved < 2 else "anywhere"
+            yield f"the centre of one of {k} equal groups moved {distance}"
 
 
 def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:

@@ -127,10 +127,9 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     if problems := (*plan.warnings, *without_bundle(plan)):
         lines += ["", *(f"WARNING: {warning}" for warning in problems)]
     programs = (
-        "Programs read plan.json alone; where this page says something else, plan.json holds."
+        "Programs read plan.json alone; if this page differs, plan.json applies."
         if plan.length == 1
-        else "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are "
-        "closed."
+        else "Programs read plan.json and, beside it, the answers of closed rounds: round-1.json, round-2.json, ..."
     )
     lines += ["", f"Plan {plan.hash}, made by cloister {plan.version}.", programs]
     return "\n".join(lines)
@@ -142,8 +141,7 @@ def _sizes(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     if plan.length == 1:
         answer = layout_of(rounds[0]).bytes
         return (
-            f"A report is {sizes[0]:,} bytes as it is sent: {answer:,} of answer, and {sizes[0] - answer} that say of "
-            f"which plan, round and user it is."
+            f"A report has {sizes[0]:,} bytes: {answer:,} of answer, and {sizes[0] - answer} for plan, round and user."
         )
     shares = [step.asked for step in plan.schedule]
     mean = sum(share * sent for share, sent in zip(shares, sizes, strict=True))
@@ -151,22 +149,20 @@ def _sizes(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         f"  round {number}: {share:.1%} of the users are asked, {sent:,} bytes each"
         for number, (share, sent) in enumerate(zip(shares, sizes, strict=True), 1)
     )
-    return (
-        f"Over {plan.length} rounds a person sends {mean:.4g} bytes on average, as far as answers do not change "
-        f"that:\n{lines}"
-    )
+    return f"Over {plan.length} rounds a person sends {mean:.4g} bytes on average (answers can change this):\n{lines}"
 
 
 def expectation(plan: CollectionPlan) -> str:
     """Describe how much noise will move the centres."""
     o, method = plan.outlook, method_of(plan.compose()).spec
     if o is None:
-        return f"'{method.name}' cannot say beforehand how well it will do."
+        return f"'{method.name}' does not predict its accuracy."
     falls = f"v falls with the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
         f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); a v of 1 is no better "
-        f"than one centre. As 'cloister explain' has it, {in_words(relative_loss(o.error, method.objective))}.\n{falls}"
+        f"than one centre. In the words of 'cloister explain', {in_words(relative_loss(o.error, method.objective))}.\n"
+        f"{falls}"
     )
 
 
@@ -186,7 +182,7 @@ def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
 def without_bundle(plan: CollectionPlan) -> tuple[str, ...]:
     """Return a warning if devices without Python cannot answer a plan."""
     reason = missing_bundle_reason(plan)
-    return () if reason is None else (f"there is no bundle for devices that run no Python: {reason}",)
+    return () if reason is None else (f"there is no bundle for devices without Python: {reason}",)
 
 
 def _outlook(plan: PreparedRun) -> Outlook | None:

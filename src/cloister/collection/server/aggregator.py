@@ -34,7 +34,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
-from cloister.rows.workers.engine import Engine, spread
+from cloister.rows.workers.engine import Engine, open_engine
 from cloister.run.layers.levels import clustering as clustering_level, facts, levels, notes, recorded
 from cloister.run.result import Result
 
@@ -113,10 +113,10 @@ def decode(
             f"this plan has {start.plan.length} rounds: close one at a time with 'cloister advance', which publishes "
             f"the next one"
         )
-    reading = _reading(start, robust)
-    with spread(engine, workers, scheduler) as runner:
-        collected = _collected(start, reports, strict, progress, runner)
-        answers, session, clustering = _closed(start, collected, accept_shares, reading)
+    reading = _robust_decoding(start, robust)
+    with open_engine(engine, workers, scheduler) as runner:
+        collected = _population(start, reports, strict, progress, runner)
+        answers, session, clustering = _close_round(start, collected, accept_shares, reading)
     assert clustering is not None  # the only round is closed
     return Decoded(_result(start.extended(answers), session, clustering), collected.intake)
 
@@ -164,10 +164,10 @@ def advance(
             raise InvalidInput(
                 f"round {transcript.index + 1} of {transcript.plan.length} is open: give its reports (--reports)"
             )
-        reading = _reading(transcript, robust)
-        with spread(engine, workers, scheduler) as runner:
-            collected = _collected(transcript, reports, strict, progress, runner)
-            answers, _, _ = _closed(transcript, collected, accept_shares, reading)
+        reading = _robust_decoding(transcript, robust)
+        with open_engine(engine, workers, scheduler) as runner:
+            collected = _population(transcript, reports, strict, progress, runner)
+            answers, _, _ = _close_round(transcript, collected, accept_shares, reading)
         intake = collected.intake
         if intake.accepted < min_reports:
             raise InvalidInput(
@@ -203,7 +203,7 @@ def _result(transcript: Transcript, session: Session[Any], clustering: Clusterin
     )
 
 
-def _closed(
+def _close_round(
     transcript: Transcript,
     collected: CollectedReports | ShuffledMessages,
     accept_shares: bool,
@@ -230,7 +230,7 @@ def _closed(
     return answers, session, clustering
 
 
-def _reading(transcript: Transcript, robust: float | None) -> RobustDecoding | None:
+def _robust_decoding(transcript: Transcript, robust: float | None) -> RobustDecoding | None:
     """Return the decoding of the open round's answers. Raises: InvalidInput: it cannot withstand this share."""
     if robust is None:
         return None
@@ -298,7 +298,7 @@ class _OpenRound:
         return summaries
 
 
-def _collected(
+def _population(
     transcript: Transcript, reports: ReportInput, strict: bool, progress: Callable[[int], None] | None, engine: Engine
 ) -> CollectedReports | ShuffledMessages:
     kind = ShuffledMessages if transcript.plan.crowd else CollectedReports

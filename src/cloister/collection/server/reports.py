@@ -160,6 +160,6 @@ class CollectedReports(SentFiles):
         return total
 
     def _summaries(self, counter: ReportCounter, counted_users: UserSet) -> Iterator[tuple[Any, ...]]:
-        for piece, origin in counter.pieces(self._sources.opened()):
+        for piece, origin in counter.pieces(self._sources.in_order()):
             yield from counter.accepted(piece, origin, counted_users)
             self._progress(len(piece))

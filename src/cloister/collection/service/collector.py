@@ -1,8 +1,8 @@
 """Collector of reports: parse, check and store the reports of a request.
 
 A request with a malformed part is refused whole (``RequestRejected``). Otherwise each report counts by itself: the
-first one of each user. Whether an encoder could have sent the answer is checked when decoding, not here: who may use a
-user number can as well send a possible lie for it, so a check here would protect nobody, at the cost of a summary per
+first one of each user. Whether an encoder could have sent the answer is check when decoding, not here: whoever may
+use a user number can as well send a possible lie, so a check here would protect nobody, at the cost of a summary per
 batch. An impossible report therefore uses up its number.
 
 A plan's folder only grows. When the server has closed a round (``cloister advance``), the file of its answers is there
@@ -40,10 +40,10 @@ STALE = 300.0
 """Seconds without a check after which the folder counts as unwatched: it is unreadable, or its file system hangs."""
 
 AT_ONCE = 16
-"""Tickets of a request that are checked on the event loop.
+"""Tickets of a request that are check on the event loop.
 
 If none of them is valid, the request is refused, so that a sender without a ticket costs no more. Further ones are
-checked in a thread, one request at a time (some thousands per second).
+check in a thread, one request at a time (some thousands per second).
 """
 
 SHORT = 2**16
@@ -193,7 +193,7 @@ class Collector:
         with ExitStack() as stack:
             stack.enter_context(locked_folder(out, private=shuffle))
             self._segments = self._files(self.opened)
-            self._held = stack.pop_all()
+            self._resources = stack.pop_all()
 
     @property
     def reports(self) -> int:
@@ -217,7 +217,7 @@ class Collector:
 
     @property
     def watching(self) -> bool:
-        """Whether the plan's folder was checked lately, so that a next round will be noticed."""
+        """Whether the plan's folder was check lately, so that a next round will be noticed."""
         return time.monotonic() - self._last_look < STALE
 
     @property
@@ -238,7 +238,7 @@ class Collector:
                 await watching
             if self._committer is not None:
                 await self._committer.close()
-            self._held.close()
+            self._resources.close()
 
     async def receive(self, body: bytes) -> Receipt:
         """Store the reports of a request. Raises: RequestRejected."""
@@ -254,7 +254,7 @@ class Collector:
         eligible, refused = parsed.users < opened.users, Counter[str]()
         refused["out of range"] = len(eligible) - int(eligible.sum())
         if self._issuer is not None:
-            valid = await self._valid(self._issuer, opened, parsed, eligible)
+            valid = await self._check_tickets(self._issuer, opened, parsed, eligible)
             refused["ticket"] = int((eligible & ~valid).sum())
             eligible &= valid
         accepted, sent = 0, int(eligible.sum())
@@ -274,11 +274,11 @@ class Collector:
 
     async def _read(self, opened: OpenRound, body: bytes) -> Parsed:
         if len(body) <= SHORT:
-            return self._parsed(opened, body)
+            return self._parse(opened, body)
         async with self._reading:
-            return await asyncio.to_thread(self._parsed, opened, body)
+            return await asyncio.to_thread(self._parse, opened, body)
 
-    def _parsed(self, opened: OpenRound, body: bytes) -> Parsed:
+    def _parse(self, opened: OpenRound, body: bytes) -> Parsed:
         """Parse a request. Raises: RequestRejected: it is damaged, or not of the open round."""
         plain = body[:1] in (bytes([REPORT]), bytes([BATCH]))
         if opened.form.tickets and plain:
@@ -291,22 +291,22 @@ class Collector:
             raise RequestRejected(400, "damaged")
         return parsed
 
-    async def _valid(self, issuer: Issuer, opened: OpenRound, parsed: Parsed, eligible: Bools) -> Bools:
+    async def _check_tickets(self, issuer: Issuer, opened: OpenRound, parsed: Parsed, eligible: Bools) -> Bools:
         """Return which of the ``eligible`` reports have a valid ticket. Raises: RequestRejected."""
         assert parsed.tickets is not None
         if len(eligible) > self.limits.tickets:
             raise RequestRejected(413, "too large")
         users, tickets, rows = parsed.users, parsed.tickets, np.flatnonzero(eligible)
 
-        def checked(candidates: Ints) -> list[bool]:
+        def check(candidates: Ints) -> list[bool]:
             return issuer.valid(opened.plan, ((int(users[row]), tickets[row].tobytes()) for row in candidates.tolist()))
 
-        answers = checked(rows[:AT_ONCE])
+        answers = check(rows[:AT_ONCE])
         if len(rows) > AT_ONCE:
             if not any(answers):
                 raise RequestRejected(401, "ticket")
             async with self._checking:
-                answers += await asyncio.to_thread(checked, rows[AT_ONCE:])
+                answers += await asyncio.to_thread(check, rows[AT_ONCE:])
         valid = np.zeros(len(eligible), bool)
         valid[rows] = answers
         return valid

@@ -56,7 +56,7 @@ class Senders(SentFiles):
         Raises: InvalidInput: a file changes while it is read. Refused: something was refused under ``strict``.
         """
         counted_users = UserSet(self._users)
-        for sent, origin in self.validator.pieces(self._sources.opened()):
+        for sent, origin in self.validator.pieces(self._sources.in_order()):
             self._progress(len(sent))
             yield from self.validator.accepted(sent, origin, counted_users)
 

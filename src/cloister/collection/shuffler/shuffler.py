@@ -37,7 +37,7 @@ from cloister.collection.shuffler.release import Release, Scattered, release_in_
 from cloister.collection.wire.messages import ReleaseForm, records_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.rows.workers.engine import Engine, spread
+from cloister.rows.workers.engine import Engine, open_engine
 
 
 @final
@@ -116,7 +116,7 @@ def shuffle(
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
     progress = progress or (lambda n: None)
     form, secret, name = ReleaseForm(opened.hash, round), noise.child("shuffle"), secrets.token_bytes(16)
-    with spread(engine, workers, scheduler) as runner, _work_folder(target) as folder:
+    with open_engine(engine, workers, scheduler) as runner, _work_folder(target) as folder:
         senders = Senders(reports, opened, round, strict, progress, runner)
         place, work = folder / "release", folder / "scattered"
         work.mkdir()

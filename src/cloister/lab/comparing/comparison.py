@@ -33,7 +33,8 @@ from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, C
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.metrics import nicv, reference_centers
 from cloister.rows.options import Reading
-from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
+from cloister.rows.workers.processes import GUARD, end, pool_of, starting
+from cloister.rows.workers.threads import cores
 from cloister.run.fit import fit, source
 from cloister.run.layers.levels import method_of
 from cloister.run.layers.warm_start import Start
@@ -211,7 +212,7 @@ def compare(
             raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
     features = population.selection.features
     if begun is not None and begun.result is not None and is_read(bounds):
-        bounds = begun.bounds(features, found=False)
+        bounds = begun.bounds(features, narrowed=False)
     run = {
         "rows_per_user": rows_per_user,
         "zoom": own_number(zoom),

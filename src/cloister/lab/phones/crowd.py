@@ -52,7 +52,7 @@ def rows(people: int, g: np.random.Generator) -> Floats:
 class Numbers:
     """The user numbers 0 to n - 1 in an order that nobody chose, each given out once, from any thread.
 
-    Whoever could choose hers could choose what it is asked (``collection.server.laws``).
+    Whoever could choose hers could choose what it is asked (``collection.server.shares``).
     """
 
     def __init__(self, n: int) -> None:

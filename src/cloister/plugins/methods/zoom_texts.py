@@ -1,4 +1,4 @@
-"""What a zoomed run says of its frame: the price beforehand, and the intervals and units that it released."""
+"""Texts on the frame of a zoomed run: its price, and the intervals and units that the run released."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ import numpy as np
 from cloister.core.decimals import resolved
 
 SHOWN = 12
-"""Most columns whose intervals a statement spells out; the result holds all."""
+"""Largest number of columns whose intervals a statement lists; the result holds all."""
 
 CLIPPED = "Rows outside were clipped to them, which no size, centre or standard error shows."
 
 
 def price(share: float, unseen: float, unknown: Sequence[str]) -> str:
-    """Return the share of the budget that finds the rows' range, and what that may miss. Args: unseen (as of
-    ``Zoom.unseen_of``), unknown (names of columns whose range nobody knows)."""
-    where = f" and the unknown range of {', '.join(unknown)}" if unknown else ""
+    """Return the share of the budget that finds the rows' range, and what that may miss.
+
+    Args: unseen (as of ``Zoom.unseen_of``), unknown (names of columns whose range nobody knows).
+    """
+    ranges = f" and the unknown range of {', '.join(unknown)}" if unknown else ""
     promised = (
         f"Except in one run of 1,000, no group of at least {unseen:.1%} of the rows has its middle outside the "
         f"intervals that it finds."
         if unseen < 1
         else "How many rows lie outside the intervals that it finds cannot be promised."
     )
-    return f"Zoom: {share:.1%} of the budget finds where the rows are within their bounds{where}. {promised}"
+    return f"Zoom: {share:.1%} of the budget finds where the rows are within their bounds{ranges}. {promised}"
 
 
 def notes(paid: str, columns: Sequence[str], details: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a statement's sentences on a frame. Args: paid (the price; empty if nothing was asked), columns (names),
-    details (of the result)."""
+    """Return a statement's sentences on a frame.
+
+    Args: paid (the price; empty if nothing was asked), columns (names), details (of the result).
+    """
     if "intervals" not in details:
         return ()
     intervals, units = details["intervals"], details["units"]
@@ -39,12 +43,12 @@ def notes(paid: str, columns: Sequence[str], details: Mapping[str, Any]) -> tupl
         f"{name} {resolved(low, high - low, 6)} to {resolved(high, high - low, 6)}"
         for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
     )
-    more = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
-    released = (f"{paid} It released these intervals: {shown}{more}. {CLIPPED}",) if paid else ()
+    others = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
+    released = (f"{paid} It released these intervals: {shown}{others}. {CLIPPED}",) if paid else ()
     if np.allclose(units, units[0]):
         return released
     sizes = ", ".join(f"{name} {unit:.6g}" for name, unit in zip(columns[:SHOWN], units[:SHOWN], strict=True))
     return (
         *released,
-        f"Distances were taken in units of each column's own: {sizes}{more}. Centres are in the caller's units.",
+        f"Each column has its own unit of distance. The units are {sizes}{others}; centres are in the caller's units.",
     )

@@ -44,7 +44,7 @@ from cloister.rows.reading import (
 )
 from cloister.rows.selection import Selection
 from cloister.rows.users import Owners
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame

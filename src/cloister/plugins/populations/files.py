@@ -39,7 +39,7 @@ from cloister.rows.reading import (
 from cloister.rows.selection import Selection
 from cloister.rows.users import Owners
 from cloister.rows.workers.engine import Engine, engine_of
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 
 V = TypeVar("V")
 

@@ -36,7 +36,7 @@ from cloister.rows.reading import (
     refuse_too_many,
     refuse_unfit,
 )
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 
 PASSES = "stream", "query", "workers"
 

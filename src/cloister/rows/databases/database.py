@@ -18,8 +18,8 @@ from cloister.rows.databases.postgres import POSTGRES
 from cloister.rows.databases.probe import tried
 from cloister.rows.databases.spark import SPARK
 from cloister.rows.databases.watched import Batches, Pass, Passed
-from cloister.rows.workers.batches import values
-from cloister.rows.workers.machine import packed
+from cloister.rows.workers.batches import unpickled
+from cloister.rows.workers.work import packed
 
 V = TypeVar("V")
 
@@ -129,7 +129,7 @@ class Database:
             self._let_go()
             self._spread = (expression, *self._asked(lambda: spread(expression)))
         asked = self._spread[1]
-        return reduce(merge, values(self._asked(lambda: asked(packet))), work([]))
+        return reduce(merge, unpickled(self._asked(lambda: asked(packet))), work([]))
 
     def _let_go(self) -> None:
         if self._spread is not None:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
 from cloister.rows.databases.stage import Expr
-from cloister.rows.workers.batches import CELL, bound, worked
+from cloister.rows.workers.batches import CELL, apply_to_cells, as_cells
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""
@@ -76,7 +76,7 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
     """
     pyspark, serializers = import_module("pyspark"), import_module("pyspark.serializers")
     with _unlogged():
-        frame = _frame(expression).coalesce(TASKS).mapInArrow(bound, f"{CELL} binary")
+        frame = _frame(expression).coalesce(TASKS).mapInArrow(as_cells, f"{CELL} binary")
         binary = frame.sparkSession._jvm.org.apache.spark.sql.Encoders.BINARY()
         held = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
         cells = pyspark.RDD(held, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
@@ -84,7 +84,7 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
 
     def asked(work: bytes) -> Sequence[bytes]:
         with _unlogged():
-            return list(cells.mapPartitions(partial(worked, work)).collect())
+            return list(cells.mapPartitions(partial(apply_to_cells, work)).collect())
 
     return asked, cells.unpersist
 

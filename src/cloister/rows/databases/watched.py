@@ -16,7 +16,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.rows.reading import Chunk
 from cloister.rows.users import numbers_of, numbers_of_nobody
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 
 ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
 

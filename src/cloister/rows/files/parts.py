@@ -20,7 +20,7 @@ from cloister.rows.options import Missing
 from cloister.rows.reading import Chunk, Place, refuse_missing, refuse_too_many
 from cloister.rows.selection import Selection
 from cloister.rows.users import Owners
-from cloister.rows.workers.machine import Threads
+from cloister.rows.workers.threads import Threads
 
 V = TypeVar("V")
 

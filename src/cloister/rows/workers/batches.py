@@ -1,7 +1,7 @@
 """Work that a table's engine spreads over Python workers of its own, as Spark does.
 
 The engine holds the rows as bytes, which it hands to workers faster than rows. What travels is as for Dask:
-``machine.packed`` there, ``machine.attempt``'s value back. The workers need no Ibis.
+``work.packed`` there, ``work.attempt``'s value back. The workers need no Ibis.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from cloister.core.encoding import chunk_rows
-from cloister.rows.workers.machine import attempt, settled
+from cloister.rows.workers.work import attempt, result_of
 
 CELL = "cell"
 
 
-def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def as_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches as cells of bytes, a row each, of a sixteenth of a chunk; runs in a worker.
 
     A JVM keeps larger objects apart, and soon has no room for them.
@@ -32,12 +32,12 @@ def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_pydict({CELL: pa.array([sink.getvalue().to_pybytes()], pa.binary())})
 
 
-def worked(work: bytes, cells: Iterable[bytes]) -> Iterator[bytes]:
+def apply_to_cells(work: bytes, cells: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pickled value of a packed function of all batches in a task's cells; runs in a worker."""
     batches = (batch for cell in cells for batch in pa.ipc.open_stream(cell))
     yield pickle.dumps(attempt(work, batches), pickle.HIGHEST_PROTOCOL)
 
 
-def values(results: Iterable[bytes]) -> Iterator[Any]:
-    """Return the values that ``worked`` yielded. Raises: InvalidInput: a worker failed."""
-    return (settled(pickle.loads(value)) for value in results)
+def unpickled(results: Iterable[bytes]) -> Iterator[Any]:
+    """Return the values that ``apply_to_cells`` yielded. Raises: InvalidInput: a worker failed."""
+    return (result_of(pickle.loads(value)) for value in results)

@@ -17,7 +17,8 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput, PrivacyWarning
-from cloister.rows.workers.machine import GUARD, attempt, packed, settled, warn_lost
+from cloister.rows.workers.processes import GUARD
+from cloister.rows.workers.work import attempt, packed, result_of, warn_lost
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -83,7 +84,7 @@ class Dask:
                 result = value if future.status == "finished" else _result_or_raise(future)
                 unfinished.discard(future)
                 del future
-                yield settled(result)
+                yield result_of(result)
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be what failed
                 client.unsubscribe_topic("all")

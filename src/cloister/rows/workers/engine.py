@@ -17,18 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 import attrs
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.rows.workers.machine import (
-    GUARD,
-    SLICE,
-    UNGUARDED,
-    attempt,
-    cores,
-    packed,
-    pool_of,
-    settled,
-    starting,
-    warn_lost,
-)
+from cloister.rows.workers.processes import GUARD, UNGUARDED, pool_of, starting
+from cloister.rows.workers.threads import SLICE, cores
+from cloister.rows.workers.work import attempt, packed, result_of, warn_lost
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -108,7 +99,7 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
 
 
 @contextmanager
-def spread(engine: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Iterator[Engine]:
+def open_engine(engine: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Iterator[Engine]:
     """Open the engine of this name for the block; one that is given stays open. Args and Raises: as ``engine_of``."""
     opened = engine_of(engine, workers, scheduler)
     try:
@@ -168,7 +159,7 @@ class Processes:
                     worker, number = self._busy.pop(future)
                     if not isinstance(future.exception(), BrokenExecutor):
                         self._idle.append(worker)
-                        yield settled(future.result())
+                        yield result_of(future.result())
                         continue
                     how, unfinished = worker.ended(), len(queue) + len(self._busy) + 1
                     queue.appendleft(number)

@@ -1,1 +1,1 @@
-"""What a run can put around its method: one layer a file, innermost first in ``stack.LAYERS``."""
+"""Layers that a run can put around its method, one a file; ``stack.LAYERS`` lists them."""

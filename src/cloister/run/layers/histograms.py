@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from cloister.run.result import Result
 
 SHARE = 0.15
-"""Of the budget, for histograms and keywords, unless the caller says how much."""
+"""Default share of the budget for histograms and keywords."""
 
 LARGEST = 0.9
-"""Most of the budget that may be for them: the groups must be found, too."""
+"""Largest share: the groups must be found, too."""
 
 OTHER, FALSE = "other", "false"
 """Rows with no listed value; of a column of booleans those that are not true."""
@@ -61,8 +61,10 @@ class HistogramLayer:
     part: float
 
     def seen(self, scope: Scope) -> Scope:
-        """Return the figures of the columns that are clustered by. Raises: InvalidInput: another one has no known
-        range."""
+        """Return the figures of the columns that are clustered by.
+
+        Raises: InvalidInput: the range of another column is not known.
+        """
         beside = self._beside
         if hidden := [j for j in unknown_columns(scope.domain) if j >= scope.domain.dimension - beside]:
             raise InvalidInput(
@@ -72,8 +74,10 @@ class HistogramLayer:
         return attrs.evolve(scope, domain=first_columns(scope.domain, beside))
 
     def around(self, method: Composed, scope: Scope, share: float) -> Composed:
-        """Return the method with its groups described. Raises: InvalidInput: the method counts no rows, so that no
-        oracle of its trust is known; or as the component says."""
+        """Return the method with its groups described.
+
+        Raises: InvalidInput: the method counts no rows, so that no oracle of its trust is known; or as the component.
+        """
         counts = count_oracle(method, self.seen(scope).whole(method))
         if counts is None:
             raise InvalidInput(
@@ -118,7 +122,7 @@ def share_of(request: Any) -> float:
 @final
 @attrs.frozen(eq=False)
 class DescribedColumn:
-    """What groups hold in a column.
+    """Histograms of all groups in one column.
 
     Args:
         name: of the column.
@@ -140,28 +144,31 @@ class DescribedColumn:
 
     @property
     def above(self) -> Floats:
-        """By how much a group's shares (k, m) are above those of all rows."""
+        """Differences (k, m) of the groups' shares from those of all rows."""
         return self.shares - self.whole
 
     @property
     def above_errors(self) -> Floats:
-        """Standard errors (k, m) of that: a group's rows are a part of all rows."""
+        """Standard errors (k, m) of these differences: a group's rows are a part of all rows."""
         part = self.counts.sum(axis=1, keepdims=True) / max(float(self.counts.sum()), 1e-300)
         return np.asarray(np.sqrt(np.maximum(self.errors**2 * (1 - 2 * part) + self.whole_errors**2, 0.0)))
 
     def quantile(self, group: int, share: float) -> float:
-        """The number that this share of a group's rows is below: within a part of the range rows are taken to be spread
-        evenly. NaN of categories."""
+        """Return the number that this share of a group's rows is below; NaN for categories.
+
+        Rows are taken to be spread evenly within a part of the range.
+        """
         if self.edges is None:
             return math.nan
         below = np.concatenate([[0.0], np.cumsum(self.shares[group])])
         return float(np.interp(share, below / max(below[-1], 1e-300), self.edges))
 
     def quantile_error(self, group: int, share: float) -> float:
-        """Return the standard error of ``quantile``: half of what it moves by if the shares below it are off by one
-        standard error, and that of a place within a part of the range, of which nothing is known. NaN of categories.
+        """Return the standard error of ``quantile``; NaN for categories.
 
-        Shares of a group add up to 1, so that those of j of m parts are off by errors^2 j (1 - j / m) together.
+        It is half of what the quantile moves by if the shares below it are off by one standard error, and that of a
+        place within a part of the range, of which nothing is known. Shares of a group add up to 1, so that those of j
+        of m parts are off by errors^2 j (1 - j / m) together.
         """
         if self.edges is None:
             return math.nan
@@ -182,16 +189,18 @@ class Descriptions:
     columns: tuple[DescribedColumn, ...]
 
     def telling(self, group: int, clear: float = 2.0) -> list[tuple[DescribedColumn, int]]:
-        """The values, each as a column and the position of its label, whose shares of a group differ from those of all
-        rows by more than so many standard errors: those that differ most first."""
-        found = list[tuple[float, int, int]]()
+        """Return the values, as columns and positions of labels, whose shares differ clearly from those of all rows.
+
+        Those that differ most come first. Args: clear (standard errors).
+        """
+        differences = list[tuple[float, int, int]]()
         for j, column in enumerate(self.columns):
             away, errors = np.abs(column.above[group]), column.above_errors[group]
-            found += [(-float(away[i]), j, int(i)) for i in np.flatnonzero(away > clear * errors)]
-        return [(self.columns[j], i) for _, j, i in sorted(found)]
+            differences += [(-float(away[i]), j, int(i)) for i in np.flatnonzero(away > clear * errors)]
+        return [(self.columns[j], i) for _, j, i in sorted(differences)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, by column."""
+        """Return plain data, by column."""
         return {
             "sizes": self.sizes.tolist(),
             "sizes_error": self.size_errors.tolist(),
@@ -210,15 +219,15 @@ class Descriptions:
 
 
 def descriptions_of(result: Result) -> Descriptions | None:
-    """The descriptions of a result's groups; None where it has none. Raises: Damaged: they do not fit together."""
+    """Return the histograms of a result's groups; None if it has none. Raises: Damaged: they do not fit together."""
     if "described" not in result.details:
         return None
     try:
-        told, named = result.details["described"], list(result.problem["described"].items())
-        columns = [named[i] for i in told["columns"]]
-        counts = [np.array(each, np.float64) for each in told["counts"]]
-        variances = [np.square(np.array(each, np.float64)) for each in told["errors"]]
-        edges = [np.array(each, np.float64) if each else None for each in told["edges"]]
+        described, named = result.details["described"], list(result.problem["described"].items())
+        columns = [named[i] for i in described["columns"]]
+        counts = [np.array(each, np.float64) for each in described["counts"]]
+        variances = [np.square(np.array(each, np.float64)) for each in described["errors"]]
+        edges = [np.array(each, np.float64) if each else None for each in described["edges"]]
         labels = [_labels(values, ends) for (_, values), ends in zip(columns, edges, strict=True)]
         if not all(
             each.shape == (len(result.centers), len(label)) == variance.shape
@@ -259,17 +268,17 @@ def _column(
 
 
 def _adding_up(counts: Floats, sizes: Floats) -> Floats:
-    """The nearest counts (k, m), by squares, of which none is negative and a group's add up to its size (k,)."""
+    """Return the nearest counts (k, m), by squares: none is negative, and a group's add up to its size (k,)."""
     falling = -np.sort(-counts, axis=1)
     moved = (np.cumsum(falling, axis=1) - sizes[:, None]) / np.arange(1, counts.shape[1] + 1)
-    kept = (falling > moved).sum(axis=1) - 1
-    return np.asarray(np.maximum(counts - moved[np.arange(len(counts)), kept][:, None], 0.0))
+    positive = (falling > moved).sum(axis=1) - 1
+    return np.asarray(np.maximum(counts - moved[np.arange(len(counts)), positive][:, None], 0.0))
 
 
 def _errors(shares: Floats, variances: Floats, size: Any, size_variance: Any) -> Floats:
     m, mean = shares.shape[-1], variances.mean(axis=-1, keepdims=True)
-    own = variances * (1 - 2 / m) + mean / m
-    return np.asarray(np.sqrt(own + (1 / m - shares) ** 2 * size_variance) / size)
+    raised = variances * (1 - 2 / m) + mean / m
+    return np.asarray(np.sqrt(raised + (1 / m - shares) ** 2 * size_variance) / size)
 
 
 def _labels(values: Sequence[str], edges: Floats | None) -> tuple[str, ...]:

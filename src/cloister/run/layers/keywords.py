@@ -37,8 +37,10 @@ class KeywordLayer:
         return attrs.evolve(scope, domain=first_columns(scope.domain, len(self.texts.features)))
 
     def around(self, method: Composed, scope: Scope, share: float) -> Composed:
-        """Return the method with its groups' words counted. Raises: InvalidInput: nobody may count them under
-        this trust model."""
+        """Return the method with its groups' words counted.
+
+        Raises: InvalidInput: nobody may count them under this trust model.
+        """
         trust = method.trust or scope.trust
         if trust not in (None, "Central"):
             raise InvalidInput(
@@ -50,8 +52,10 @@ class KeywordLayer:
 
 
 def read(request: Any, table: Selection) -> tuple[Any, KeywordLayer | None]:
-    """Return the keywords that a request asks for. Raises: InvalidInput: the rows are read with other words, or
-    the request's promise allows no threshold."""
+    """Return the keywords that a request asks for.
+
+    Raises: InvalidInput: the rows are read with other words, or the request's promise allows no threshold.
+    """
     if list(table.texts) != [column for column in request.described if isinstance(column, Texts)]:
         raise InvalidInput(
             "the words that are asked for are not those that the rows are read with: give the source the same column "
@@ -88,7 +92,7 @@ class Word:
 
 
 def words_of(result: Result) -> list[list[Word]]:
-    """The words of each group, those of the most lift first; empty where none were counted.
+    """Return the words of each group, those of the most lift first; empty if none were counted.
 
     A word that is below the threshold in other groups counts as none there, so that its lift is an upper bound.
 
@@ -97,17 +101,17 @@ def words_of(result: Result) -> list[list[Word]]:
     if "words" not in result.details:
         return []
     try:
-        found = [[(str(w), float(n), float(e)) for w, n, e in each] for each in result.details["words"]["of"]]
-        if len(found) != len(result.centers):
+        listed = [[(str(w), float(n), float(e)) for w, n, e in each] for each in result.details["words"]["of"]]
+        if len(listed) != len(result.centers):
             raise ValueError("groups")
     except (KeyError, TypeError, ValueError):
         raise Damaged("the result's words are damaged: run the fit again") from None
-    sizes = np.ones(len(found)) if result.weights is None else np.maximum(result.weights, 1.0)
+    sizes = np.ones(len(listed)) if result.weights is None else np.maximum(result.weights, 1.0)
     everywhere = dict[str, float]()
-    for word, rows, _ in (each for group in found for each in group):
+    for word, rows, _ in (each for group in listed for each in group):
         everywhere[word] = everywhere.get(word, 0.0) + rows
-    told = [
+    by_group = [
         [Word(w, n, e, n / float(size) / (everywhere[w] / float(sizes.sum()))) for w, n, e in group]
-        for group, size in zip(found, sizes, strict=True)
+        for group, size in zip(listed, sizes, strict=True)
     ]
-    return [sorted(group, key=lambda word: (-word.lift, -word.rows)) for group in told]
+    return [sorted(group, key=lambda word: (-word.lift, -word.rows)) for group in by_group]

@@ -1,4 +1,4 @@
-"""What a request can ask for around its method, and the public figures that it is decided by."""
+"""The contract of a layer, and the public figures that it decides by."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Scope:
 
 
 class Layer(Protocol):
-    """Something that a request asks for around its method.
+    """Component that a request asks for around its method.
 
     Laws: it hides the last columns only; at most one layer has a frame, and those that group rows stand outside it; it
     obeys the trust that the caller named.

@@ -30,18 +30,17 @@ class Level:
 
 def levels(composed: Composed, problem: Problem) -> Sequence[Level]:
     """Return a method's levels, the method itself first. Raises: InvalidInput: a layer cannot ask what it has to."""
-    found, part = [Level(composed, problem, 1.0)], 1.0
-    while (wrapper := found[0].wrapper) is not None:
+    stack, part = [Level(composed, problem, 1.0)], 1.0
+    while (wrapper := stack[0].wrapper) is not None:
         part *= 1 - wrapper.share_of(problem)
         composed, problem = composed.inner[METHOD], wrapper.inner(problem)
-        found.insert(0, Level(composed, problem, part))
-    return found
+        stack.insert(0, Level(composed, problem, part))
+    return stack
 
 
-def clustering(every: Sequence[Level]) -> Level:
-    """Return the outermost level that clusters by all of its columns, in the caller's units: the frame, or the
-    method."""
-    return next(level for level in reversed(every) if level.wrapper is None or level.wrapper.has_frame)
+def clustering(stack: Sequence[Level]) -> Level:
+    """Return the outermost level that clusters by all of its columns: the frame, or else the method."""
+    return next(level for level in reversed(stack) if level.wrapper is None or level.wrapper.has_frame)
 
 
 def method_of(composed: Composed) -> Composed:
@@ -58,29 +57,29 @@ def recorded(composed: Composed) -> dict[str, Any]:
     return {**recorded(composed.inner[METHOD]), composed.spec.adds: config}
 
 
-def prices(every: Sequence[Level], columns: ColumnNames) -> list[str]:
+def prices(stack: Sequence[Level], columns: ColumnNames) -> list[str]:
     """Return what each layer spends, in sentences."""
-    wrapped = ((level, level.wrapper) for level in every)
+    wrapped = ((level, level.wrapper) for level in stack)
     return list(filter(None, (w.price(level.problem, columns, level.part) for level, w in wrapped if w)))
 
 
-def warnings(every: Sequence[Level]) -> list[str]:
+def warnings(stack: Sequence[Level]) -> list[str]:
     """Return a sentence for each layer whose budget buys hardly anything."""
-    return list(filter(None, (level.wrapper.warning(level.problem) for level in every if level.wrapper)))
+    return list(filter(None, (level.wrapper.warning(level.problem) for level in stack if level.wrapper)))
 
 
-def notes(every: Sequence[Level], columns: ColumnNames, details: Mapping[str, Any]) -> list[str]:
+def notes(stack: Sequence[Level], columns: ColumnNames, details: Mapping[str, Any]) -> list[str]:
     """Return a statement's sentences on the layers, and on a start. Args: details (of the result)."""
-    found = list[str]()
-    for level in every:
+    sentences = list[str]()
+    for level in stack:
         if level.wrapper is not None:
-            found += level.wrapper.notes(level.problem, columns, level.part, details)
-    return [*found, *warm_start.notes(every[-1].composed, details)]
+            sentences += level.wrapper.notes(level.problem, columns, level.part, details)
+    return [*sentences, *warm_start.notes(stack[-1].composed, details)]
 
 
-def facts(every: Sequence[Level], columns: ColumnNames) -> dict[str, Any]:
+def facts(stack: Sequence[Level], columns: ColumnNames) -> dict[str, Any]:
     """Return the layers' public facts, as a result records them."""
-    found = dict[str, Any]()
-    for level in every:
-        found |= {} if level.wrapper is None else level.wrapper.facts(columns)
-    return found
+    merged = dict[str, Any]()
+    for level in stack:
+        merged |= {} if level.wrapper is None else level.wrapper.facts(columns)
+    return merged

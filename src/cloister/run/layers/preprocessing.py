@@ -86,14 +86,14 @@ class Preprocessing:
         return bool(widths.min() < NARROW * widths.max())
 
     def _units(self, domain: Domain) -> str:
-        """The scale as ``zoom`` takes it."""
+        """Return the scale as ``zoom`` takes it."""
         encoded = any(self.one_hot)
         scale = self.scale or ("bounds" if encoded or apart(domain) else "none")
         if not encoded:
             return scale
         numbers = self.one_hot.count(0)
-        others = iter({"bounds": ["bounds"] * numbers, "none": ["1.0"] * numbers}.get(scale, scale.split(",")))
-        return ",".join(f"category:{values}" if values else next(others) for values in self.one_hot)
+        units = iter({"bounds": ["bounds"] * numbers, "none": ["1.0"] * numbers}.get(scale, scale.split(",")))
+        return ",".join(f"category:{values}" if values else next(units) for values in self.one_hot)
 
     def around(self, method: Composed, scope: Scope, share: float) -> Composed:
         """Return the method in its frame; as it is, if it needs none.
@@ -154,14 +154,14 @@ def apart(domain: Domain) -> bool:
 
 
 def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = ()) -> str | None:
-    """A caller's scale as the option of ``zoom``; None if he left it open.
+    """Return a caller's scale as the option of ``zoom``; None if it is left open.
 
     Args: scale, as the module has it (text may name a file); columns, those of numbers; categories, the others, which
     have a unit of their own. Raises: InvalidInput: it is none of these.
     """
     if scale is None or (isinstance(scale, str) and scale in ("bounds", "none", "auto")):
         return None if scale in (None, "auto") else str(scale)
-    given = scale
+    original = scale
     if isinstance(scale, str) and scale.endswith((".toml", ".json")):
         scale = table_from(Path(scale), "scale")
     elif isinstance(scale, str):
@@ -176,7 +176,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
             raise TypeError
         weights = [as_float(weight) for weight in scale]
     except (TypeError, ValueError):
-        raise InvalidInput(f"scale is {given!r}: {SCALE_HELP}") from None
+        raise InvalidInput(f"scale is {original!r}: {SCALE_HELP}") from None
     if len(weights) != len(columns) or not all(math.isfinite(weight) and weight > 0 for weight in weights):
-        raise InvalidInput(f"scale is {given!r}: {len(columns)} columns take a positive number each; {SCALE_HELP}")
+        raise InvalidInput(f"scale is {original!r}: {len(columns)} columns take a positive number each; {SCALE_HELP}")
     return ",".join(f"{weight!r}" for weight in weights)

@@ -31,23 +31,23 @@ class Stack:
     @classmethod
     def read(cls, request: Any, table: Selection) -> tuple[Any, Self]:
         """Return the request as its method is to see it, and its layers. Raises: as ``Reader``."""
-        found = list[Layer]()
+        layers = list[Layer]()
         for reader in LAYERS:
             request, layer = reader(request, table)
-            found += [] if layer is None else [layer]
-        return request, cls(tuple(found))
+            layers += [] if layer is None else [layer]
+        return request, cls(tuple(layers))
 
     def placed(self, scope: Scope) -> Placed:
         """Return the layers with the figures that each has. Args: scope (of the whole run).
 
         Each takes its part of the whole budget as a share of what the layers outside leave.
         """
-        found, taken, inside = list[tuple[Layer, Scope, float]](), 0.0, scope
+        shares, taken, inside = list[tuple[Layer, Scope, float]](), 0.0, scope
         for layer in reversed(self.layers):
-            found.insert(0, (layer, inside, layer.part / (1 - taken)))
+            shares.insert(0, (layer, inside, layer.part / (1 - taken)))
             taken += layer.part
             inside = attrs.evolve(layer.seen(inside), left=1 - taken)
-        return Placed(scope, inside, tuple(found))
+        return Placed(scope, inside, tuple(shares))
 
 
 @final
@@ -65,10 +65,10 @@ class Placed:
 
     def asks(self, method: Composed) -> bool:
         """Return True if something around this method asks questions, too. Raises: as ``around``."""
-        whole = self.around(method)
-        if method_of(whole) is not method:  # a start is compared with it
+        wrapped = self.around(method)
+        if method_of(wrapped) is not method:  # a start is compared with it
             return True
-        every = levels(whole, self.scope.whole(whole))
+        every = levels(wrapped, self.scope.whole(wrapped))
         return any(level.wrapper.share_of(level.problem) > 0 for level in every if level.wrapper)
 
     def around(self, method: Composed) -> Composed:

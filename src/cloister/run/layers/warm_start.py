@@ -39,19 +39,19 @@ class Start:
     result: Result | None = None
 
     @classmethod
-    def of(cls, given: Any) -> Self:
-        """A start as callers give it. Raises: CloisterError: it cannot be read."""
-        found = given
-        if isinstance(given, (str, Path)):
-            path = Path(given)
-            found = table_from(path, "start") if path.suffix in FILES else Result.load(path)
-            if isinstance(found, Mapping) and {"format", "sha256"} & set(found):
-                found = Result.load(path)
-        if isinstance(found, Result):
-            return cls(dict(zip(found.columns, found.centers.T.tolist(), strict=True)), found)
-        if not isinstance(found, Mapping):
-            raise InvalidInput(f"the start is {given!r}: {HELP}")
-        return cls({str(name): values for name, values in found.items()})
+    def of(cls, start: Any) -> Self:
+        """Return a start as callers give it. Raises: CloisterError: it cannot be read."""
+        content = start
+        if isinstance(start, (str, Path)):
+            path = Path(start)
+            content = table_from(path, "start") if path.suffix in FILES else Result.load(path)
+            if isinstance(content, Mapping) and {"format", "sha256"} & set(content):
+                content = Result.load(path)
+        if isinstance(content, Result):
+            return cls(dict(zip(content.columns, content.centers.T.tolist(), strict=True)), content)
+        if not isinstance(content, Mapping):
+            raise InvalidInput(f"the start is {start!r}: {HELP}")
+        return cls({str(name): values for name, values in content.items()})
 
     @property
     def k(self) -> int | None:
@@ -72,21 +72,19 @@ class Start:
         return None if self.result is None else self.result.missing
 
     def columns(self, categories: Mapping[str, Any]) -> list[str] | None:
-        """The columns of a table that the centres are of; None where they have no names, as those of an array."""
+        """Return the columns of a table that the centres are of; None if they have no names, as those of an array."""
         names = list(self.centers)
         return None if names == [str(j) for j in range(len(names))] else table_columns(names, categories)
 
     def option(self, columns: Sequence[str], k: Any) -> str:
-        """The centres as the option ``centers``, columns in this order.
+        """Return the centres as the option ``centers``, columns in this order.
 
         Raises: InvalidInput: they are of other columns or of another k, or no numbers.
         """
         if set(self.centers) != set(columns):
             missing = [name for name in columns if name not in self.centers]
-            others = [name for name in self.centers if name not in columns]
-            words = [f"lacks {', '.join(missing[:8])}"] * bool(missing) + [f"has {', '.join(others[:8])}"] * bool(
-                others
-            )
+            extra = [name for name in self.centers if name not in columns]
+            words = [f"lacks {', '.join(missing[:8])}"] * bool(missing) + [f"has {', '.join(extra[:8])}"] * bool(extra)
             raise InvalidInput(
                 f"the start {' and '.join(words)}, and the run's columns are {', '.join(columns[:8])}: name the same "
                 f"columns (--columns) and list the same values of categories, or leave the start out"
@@ -101,14 +99,14 @@ class Start:
             raise InvalidInput(f"the start has {len(points)} centres, k is {k}: give -k {len(points)}, or no start")
         return ";".join(",".join(map(repr, row)) for row in points.tolist())
 
-    def bounds(self, columns: Sequence[str], *, found: bool) -> Any:
-        """Bounds of the earlier run; or the intervals that it found within them."""
+    def bounds(self, columns: Sequence[str], *, narrowed: bool) -> Any:
+        """Return the bounds of the earlier run; narrowed: the intervals that it found within them."""
         if self.result is None:
             return None
         domain = self.result.domain
         if isinstance(domain, Ball):
             return domain if tuple(columns) == self.result.columns else None
-        intervals = self.result.details.get("intervals") if found else None
+        intervals = self.result.details.get("intervals") if narrowed else None
         pairs = zip(domain.lower, domain.upper, strict=True) if intervals is None else intervals
         try:
             return dict(zip(self.result.columns, ((float(low), float(high)) for low, high in pairs), strict=True))
@@ -128,8 +126,10 @@ class WarmStart:
         return scope
 
     def around(self, method: Composed, scope: Scope, share: float) -> Composed:
-        """Return the method that compares the centres with what another one finds, and goes on from the better. Raises:
-        InvalidInput: it has another objective."""
+        """Return the method that goes on from these centres or from those of another one, whichever fit better.
+
+        Raises: InvalidInput: the other one has another objective.
+        """
         spec, trust = registry().starter(), scope.trust or "Central"
         if method.spec.objective != spec.objective:
             raise InvalidInput(
@@ -142,12 +142,13 @@ class WarmStart:
 
 
 def read(request: Any, table: Selection) -> tuple[Any, WarmStart | None]:
-    """Return the request with the start as an option, where its method begins from one, or with the comparison that
-    ``auto`` needs.
+    """Return the request with the start as an option if its method begins from one, or else a comparison for ``auto``.
 
     A method that trusts its start does not pay to find where rows are: its bounds are, unless the caller gives some,
-    what the earlier run found. Raises: InvalidInput: the method begins from none, or the start is of a run that
-    protects nobody, whose centres would stand in the result.
+    what the earlier run found.
+
+    Raises: InvalidInput: the method begins from no start, or the start is of a run that protects nobody, whose centres
+    would stand in the result.
     """
     if request.start is None:
         return request, None
@@ -161,23 +162,22 @@ def read(request: Any, table: Selection) -> tuple[Any, WarmStart | None]:
     centers = start.option(columns, request.k)
     spec = registry().spec("Method", request.method) if isinstance(request.method, str) else None
     if spec is not None and spec.starts:
-        more: dict[str, Any] = {"options": {**request.options, spec.starts: centers}}
-        more["zoom"] = "off" if request.zoom == "auto" else request.zoom
+        changes: dict[str, Any] = {"options": {**request.options, spec.starts: centers}}
+        changes["zoom"] = "off" if request.zoom == "auto" else request.zoom
     elif spec is not None and any(isinstance(slot, CandidateSlot) for slot in slots_of(registry().load(spec)).values()):
-        more = {}
+        changes = {}
     else:
-        known = ", ".join(each.name for each in registry().specs("Method") if each.starts)
-        raise InvalidInput(f"the method begins from no start: leave it out, or give --method auto, {known}")
+        starters = ", ".join(each.name for each in registry().specs("Method") if each.starts)
+        raise InvalidInput(f"the method begins from no start: leave it out, or give --method auto, {starters}")
     if start.result is not None and spec.starts and request.scale is None:
-        more["scale"] = scale_of(start.result)
+        changes["scale"] = scale_of(start.result)
     if request.bounds is None:
-        more["bounds"] = start.bounds(columns, found=bool(spec.starts))
-    return attrs.evolve(request, **more), None if spec.starts else WarmStart(centers)
+        changes["bounds"] = start.bounds(columns, narrowed=bool(spec.starts))
+    return attrs.evolve(request, **changes), None if spec.starts else WarmStart(centers)
 
 
 def notes(composed: Composed, details: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a statement's sentences on the centres that a run began from, and on which ones it went on from, where it
-    compared them."""
+    """Return a statement's sentences on the centres that a run began from, and on those that it went on from."""
     public = (
         "The centres that the run began from count as public: what they tell of the rows that they were found in is "
         "the promise of whatever found them, and adds to this one where these are the same rows."
@@ -187,15 +187,15 @@ def notes(composed: Composed, details: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _begins(composed: Composed) -> bool:
-    """Whether some part of a method begins from public centres."""
-    given: Any = composed.value
+    """Return True if some part of a method begins from public centres."""
+    value: Any = composed.value
     for name in composed.spec.starts.split(".") if composed.spec.starts else ():
-        given = getattr(given, name, "")
-    return bool(composed.spec.starts and given) or any(_begins(part) for part in composed.inner.values())
+        value = getattr(value, name, "")
+    return bool(composed.spec.starts and value) or any(_begins(part) for part in composed.inner.values())
 
 
 def scale_of(result: Result) -> str | None:
-    """The scale of a result's distances as a caller gives it: without the units of categories, which are fixed."""
+    """Return the scale of a result's distances as a caller gives it: without the fixed units of categories."""
     scale: str = result.method.get("frame", {"options": {"scale": "none"}})["options"]["scale"]
     units = [unit for unit in scale.split(",") if not unit.startswith("category:")]
     return units[0] if set(units) == {"bounds"} else ",".join(units) or None

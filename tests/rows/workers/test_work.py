@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 
-from cloister.rows.workers import machine
-from cloister.rows.workers.machine import Failure, attempt, packed
+from cloister.rows.workers import work
+from cloister.rows.workers.work import Failure, attempt, packed
 
 
 def test_a_worker_of_another_version_refuses() -> None:
     for other in ("0.0.1", "999.0.0"):
         assert attempt(pickle.dumps((other, len)), []) == Failure(
-            f"a worker runs cloister {machine.own_version()}, this process {other}: install the same version there"
+            f"a worker runs cloister {work.own_version()}, this process {other}: install the same version there"
         )
     assert attempt(packed(len), [1, 2]) == 2
     lacking = packed(len).replace(b"builtins", b"nowhere_")
