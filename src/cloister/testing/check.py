@@ -124,6 +124,15 @@ def require(holds: object, figures: str) -> None:
         raise Violation(figures)
 
 
+def refuses(error: type[Exception], call: Callable[..., object], *args: Any, **kwargs: Any) -> bool:
+    """Return True if the call raises the error."""
+    try:
+        call(*args, **kwargs)
+    except error:
+        return True
+    return False
+
+
 @contextmanager
 def noting_input(description: str) -> Iterator[None]:
     """Add a note on the component's input to any exception raised inside."""

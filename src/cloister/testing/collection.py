@@ -8,7 +8,7 @@ from typing import Any
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
 from cloister.core.registry.making import filled
-from cloister.core.trust import Aggregated, Central, Local, Shuffled
+from cloister.core.trust import Local, Shuffled
 from cloister.testing.check import MADE_BY_FUNCTION, Check, checked_roles, name_of
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks.declarations import (
@@ -38,6 +38,7 @@ from cloister.testing.checks.spaces import (
     NESTED_BIASED,
     NESTED_NOISE,
 )
+from cloister.testing.probes import is_central
 
 CHECKS_BY_ROLE: dict[str, tuple[Any, ...]] = {
     "Method": (*METHOD_ANSWERS, *METHODS, *METHOD_OPTIONS, *METHOD_RANGES),
@@ -79,7 +80,7 @@ def _oracle_checks(oracle: Any, role: str) -> tuple[Any, ...]:
         raise InvalidInput(
             f"{oracle!r} does not declare {', '.join(missing)}: make its class a @component, or declare them"
         )
-    central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
+    central, private = is_central(oracle), oracle.measure != "exact"
     checks: list[Any] = [*EVENTS, *ROWS]
     if central and role == "FrequencyOracle" and oracle.uses_delta:
         return (*checks, *LARGE, *THRESHOLD)

@@ -16,7 +16,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.shuffling import in_messages
-from cloister.core.trust import Local, Shuffled
+from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.check import require, role_of
 
@@ -59,6 +59,15 @@ class Shape:
 
     sizes: tuple[int, ...]
     bound: Bound | None = None
+
+
+def is_central(oracle: Any) -> bool:
+    """Return True if the noise is drawn once per released number."""
+    return oracle.trust in (Central, Aggregated)
+
+
+def user_numbers(n: int) -> Ids:
+    return np.arange(n, dtype=np.uint64)
 
 
 def narrow_shapes(role: str) -> tuple[Shape, ...]:
@@ -119,8 +128,11 @@ class Probe:
 
     def summary(self, items: Ints | BucketedVectors, rng: NoiseRng, users: Ids | None = None) -> Any:
         """Encode and absorb rows, with users numbered from 0 by default."""
-        who = np.arange(row_count(items), dtype=np.uint64) if users is None else users
-        return self.channel.absorb(self.channel.encode(items, who, rng.child("encode")))
+        return self.channel.absorb(self.report(items, rng.child("encode"), users))
+
+    def report(self, items: Ints | BucketedVectors, rng: NoiseRng, users: Ids | None = None) -> Any:
+        """Encode rows, with users numbered from 0 by default."""
+        return self.channel.encode(items, user_numbers(row_count(items)) if users is None else users, rng)
 
     def population_summary(self, items: Ints | BucketedVectors, rng: NoiseRng) -> Any:
         """Return the summary of these rows in a population of ``rows`` users, where all owe a share of the noise.
@@ -131,7 +143,7 @@ class Probe:
             return self.summary(items, rng)
         missing = max(0, self.rows - row_count(items))
         nowhere, zeros = np.full((missing, len(self.shape.sizes)), -1), np.zeros((missing, self.width), np.int64)
-        who = np.arange(row_count(items) + missing, dtype=np.uint64)
+        who = user_numbers(row_count(items) + missing)
         padded: Ints | BucketedVectors
         if isinstance(items, BucketedVectors):
             padded = BucketedVectors(np.concatenate([items.buckets, nowhere]), np.concatenate([items.values, zeros]))
@@ -175,7 +187,7 @@ class Probe:
     def releases(self, items: Ints | BucketedVectors, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
         """Yield ``values`` of independent releases of the same rows."""
         # hashes are part of what makes users' answers unbiased, so public coins are drawn anew as well
-        drawn_by_users = self.oracle.trust in (Local, Shuffled)
+        drawn_by_users = not is_central(self.oracle)
         summary = None if drawn_by_users else self.summary(items, rng)
         for i in range(repeats):
             release_rng = rng.child("release", i)
@@ -235,7 +247,6 @@ def deep_probe(oracle: Any, budget: Budget) -> Probe:
 
 
 def row_count(items: Ints | BucketedVectors) -> int:
-    """Return the number of rows."""
     return len(items.buckets if isinstance(items, BucketedVectors) else items)
 
 

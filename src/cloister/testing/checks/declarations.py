@@ -30,7 +30,7 @@ from cloister.core.registry.components import (
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
 from cloister.core.wrappers import METHOD, Wrapper
-from cloister.testing.check import Violation, require, role_of, roles_of
+from cloister.testing.check import Violation, refuses, require, role_of, roles_of
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, varied_rows, wide_shapes, worst_vectors
 from cloister.testing.statistics import common_step
 from cloister.testing.stubs import digest_in_another_process
@@ -57,15 +57,14 @@ def options_keep_to_their_bounds(component: Any) -> None:
             facts.check(name, default)
         except CloisterError as error:
             require(False, f"its default breaks its own bounds: {error}")
-        for value in _refused(facts):
-            try:
-                attrs.evolve(component, **{name: value})
-            except CloisterError:
-                continue
-            require(False, f"option '{name}' accepts {value!r}, but must be {facts.range}")
+        for value in _out_of_range(facts):
+            require(
+                refuses(CloisterError, attrs.evolve, component, **{name: value}),
+                f"option '{name}' accepts {value!r}, but must be {facts.range}",
+            )
 
 
-def _refused(facts: Option) -> Iterator[Any]:
+def _out_of_range(facts: Option) -> Iterator[Any]:
     """Yield values that the option must refuse."""
     if facts.choices:
         yield "no such choice"
@@ -95,12 +94,9 @@ def it_is_frozen_and_equal_to_its_rebuilt_self(component: Any) -> None:
     again = cls(**arguments)
     require(again == component, f"{again!r} is not equal to {component!r}")
     require(hash(again) == hash(component), "equal components have different hashes")
-    for name in arguments:
-        try:
-            setattr(component, name, arguments[name])
-        except attrs.exceptions.FrozenInstanceError:
-            continue
-        require(False, f"'{name}' can be assigned: use @component, which freezes")
+    for name, value in arguments.items():
+        frozen = refuses(attrs.exceptions.FrozenInstanceError, setattr, component, name, value)
+        require(frozen, f"'{name}' can be assigned: use @component, which freezes")
 
 
 def the_guarantee_is_documented(component: Any) -> None:
@@ -263,11 +259,10 @@ def budgets_in_a_foreign_measure_are_refused(oracle: Any) -> None:
     for measure in ("pure", "gaussian"):
         if measure in PAYABLE[oracle.measure] or oracle.measure == "exact":
             continue
-        try:
-            Probe.of(oracle, narrow_shapes(role_of(oracle))[0], Budget(measure, 1.0))
-        except CloisterError:
-            continue
-        require(False, f"an oracle of the measure {oracle.measure} was opened with a {measure} budget")
+        require(
+            refuses(CloisterError, Probe.of, oracle, narrow_shapes(role_of(oracle))[0], Budget(measure, 1.0)),
+            f"an oracle of the measure {oracle.measure} was opened with a {measure} budget",
+        )
 
 
 def what_it_costs_is_known_before_any_row(oracle: Any) -> None:

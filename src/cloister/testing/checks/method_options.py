@@ -25,7 +25,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import CandidateSlot, Option, options_of, slots_of
 from cloister.core.session import Session, forecast
 from cloister.core.types import Floats
-from cloister.testing.check import noting_input, require
+from cloister.testing.check import noting_input, refuses, require
 from cloister.testing.checks.declarations import ROUNDING, rho_of
 from cloister.testing.checks.methods import problems, rows_of, run_scripted, schedule_of
 from cloister.testing.stubs import SCRIPTS, InMemoryRows, invented_tables
@@ -149,10 +149,8 @@ def every_option_keeps_the_budget(method: Any) -> None:
         if not rounds:
             continue
         events = [event for round in rounds for event in round.events]
-        (amount, delta), limit = (
-            total_spent(events, budget),
-            budget.amount if _same_measure(events, budget) else rho_of(budget),
-        )
+        amount, delta = total_spent(events, budget)
+        limit = budget.amount if _same_measure(events, budget) else rho_of(budget)
         label = f"{description}, {len(rounds)} rounds: {amount / limit:.4g} of the budget"
         require(amount <= limit * ROUNDING, f"{label} are spent")
         require(delta <= budget.delta * ROUNDING, f"{label}, and delta {delta:.4g} of {budget.delta:.4g}, are spent")
@@ -221,7 +219,8 @@ def _evolved(component: Any, values: dict[str, Any]) -> Iterator[tuple[str, Any]
 
 def _other_values(component: Any, name: str, facts: Option) -> Iterator[Any]:
     """Yield a few other values of an option: its choices, its bounds, slightly and much smaller or larger ones."""
-    kinds, now = _kinds(get_type_hints(type(component))[name]), getattr(component, name)
+    hint, now = get_type_hints(type(component))[name], getattr(component, name)
+    kinds = {hint, *typing.get_args(hint)}
     if facts.choices:
         candidates: list[Any] = list(facts.choices)
     elif bool in kinds:
@@ -236,21 +235,8 @@ def _other_values(component: Any, name: str, facts: Option) -> Iterator[Any]:
     else:
         candidates = []
     for value in dict.fromkeys(candidates):
-        if value != now and _takes(name, facts, value):
+        if value != now and not refuses(CloisterError, facts.check, name, value):
             yield value
-
-
-def _takes(name: str, facts: Option, value: Any) -> bool:
-    try:
-        facts.check(name, value)
-    except CloisterError:
-        return False
-    return True
-
-
-def _kinds(hint: Any) -> set[Any]:
-    """Return the types that an option accepts."""
-    return {hint, *typing.get_args(hint)}
 
 
 METHOD_OPTIONS = (every_option_keeps_the_budget,)

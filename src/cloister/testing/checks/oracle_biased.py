@@ -17,7 +17,6 @@ import numpy as np
 from cloister.accounting.conversions import delta_of_mu
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Bools, Floats
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.oracle_noise import (
@@ -40,7 +39,7 @@ from cloister.testing.checks.oracle_noise import (
     secret_and_seeded,
     two_questions_have_independent_noise,
 )
-from cloister.testing.probes import Probe, Shape, budget_of, wide_shapes
+from cloister.testing.probes import Probe, Shape, budget_of, is_central, wide_shapes
 from cloister.testing.statistics import common_step, mean_band, opposed_bounds, probability_bounds, variance_band
 
 MANY = (300, *ROWS_PER_BUCKET[3:])
@@ -55,7 +54,7 @@ def errors_are_within_the_declared_ones(oracle: Any) -> None:
     for sample in samples(oracle):
         compare_squares(sample)
     check_variance(oracle)
-    for shape in wide_shapes(role_of(oracle), BUCKETS) if oracle.trust in (Central, Aggregated) else ():
+    for shape in wide_shapes(role_of(oracle), BUCKETS) if is_central(oracle) else ():
         probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2))
         for count in ROWS_PER_BUCKET:
             for sample in equal_bucket_samples(probe, count, 8, NoiseRng.for_tests(6).child(count)):
@@ -189,27 +188,15 @@ def counts_are_hard_to_tell_apart(oracle: Any) -> None:
 
 def _distinguishers(count: int) -> Iterator[tuple[str, Callable[[Floats], Bools]]]:
     """Yield events of the levels' values (n, levels)."""
-    yield "all are released", _all_released
-    yield "none is released", _none_released
+    yield "all are released", partial(_all_levels, np.not_equal, 0)
+    yield "none is released", partial(_all_levels, np.equal, 0)
     for beyond in (-6, -3, -1, 0, 1, 3, 6):
-        yield f"all above {count + beyond}", partial(_all_above, count + beyond)
-        yield f"all at most {count + beyond}", partial(_all_at_most, count + beyond)
+        yield f"all above {count + beyond}", partial(_all_levels, np.greater, count + beyond)
+        yield f"all at most {count + beyond}", partial(_all_levels, np.less_equal, count + beyond)
 
 
-def _all_released(values: Floats) -> Bools:
-    return np.asarray((values != 0).all(axis=1))
-
-
-def _none_released(values: Floats) -> Bools:
-    return np.asarray((values == 0).all(axis=1))
-
-
-def _all_above(at: float, values: Floats) -> Bools:
-    return np.asarray((values > at).all(axis=1))
-
-
-def _all_at_most(at: float, values: Floats) -> Bools:
-    return np.asarray((values <= at).all(axis=1))
+def _all_levels(compare: Callable[[Floats, float], Bools], bound: float, values: Floats) -> Bools:
+    return np.asarray(compare(values, bound).all(axis=1))
 
 
 def _levels(probe: Probe, count: int, seed: int) -> Floats:

@@ -226,7 +226,7 @@ def reports_travel_as_columns(oracle: Any) -> None:
     """Every report is arrays with one entry per user (``columns``), which ``load`` restores; nothing else is sent."""
     for shape in wide_shapes(role_of(oracle), 20):
         probe, items, rng = Probe.of(oracle, shape, budget_of("pure", 1.0)), varied_rows(shape), NoiseRng.for_tests(100)
-        report = probe.channel.encode(items, np.arange(row_count(items), dtype=np.uint64), rng)
+        report = probe.report(items, rng)
         columns = columns_of(report, row_count(items))
         require("users" in columns, f"{shape}: the columns {', '.join(columns)} lack 'users'")
         again = type(report).load({name: np.array(column) for name, column in columns.items()})

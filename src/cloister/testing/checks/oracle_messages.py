@@ -43,6 +43,7 @@ from cloister.testing.probes import (
     budget_of,
     repeated,
     row_count,
+    user_numbers,
     varied_rows,
     wide_shapes,
     worst_vectors,
@@ -64,7 +65,7 @@ def messages_travel_in_any_order(oracle: Any) -> None:
     for shape in wide_shapes(role_of(oracle), 6):
         probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0)), varied_rows(shape)
         channel, n = multi_message_channel(probe), row_count(items)
-        report: Any = probe.channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(200))
+        report: Any = probe.report(items, NoiseRng.for_tests(200))
         columns: dict[str, AnyArray] = report.columns()
         entries = {name: len(column) for name, column in columns.items()}
         require(
@@ -88,7 +89,7 @@ def the_ideal_functionality_has_the_law_of_the_messages(oracle: Any) -> None:
 
     shape = wide_shapes(role_of(oracle), 20)[0]
     probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0)), varied_rows(shape)
-    channel, who = multi_message_channel(probe), np.arange(row_count(items), dtype=np.uint64)
+    channel, who = multi_message_channel(probe), user_numbers(row_count(items))
     exact, noises = probe.exact(items), list[Floats]()
     for number in range(2):
         rng = NoiseRng.for_tests(202 + number)
@@ -123,7 +124,7 @@ def noise_does_not_shrink_where_counts_are_large(oracle: Any) -> None:
     noises = list[Floats]()
     for i in range(POOLED):
         rng = NoiseRng.for_tests(204).child(i)
-        table = probe.table(channel.pooled(items, np.arange(people, dtype=np.uint64), rng), rng)
+        table = probe.table(channel.pooled(items, user_numbers(people), rng), rng)
         noises.append((probe.values(table) - exact) / probe.errors(table))
     noise = np.stack(noises).reshape(POOLED, 4, -1)
     for number, rows in enumerate((0, 1, 30, 1500)):
@@ -330,7 +331,6 @@ def _features(sender: AnyArray, crowd: AnyArray) -> Iterator[tuple[str, list[Int
 
 
 def _bit_length(numbers: AnyArray) -> Ints:
-    """Return the approximate bit length of numbers."""
     return np.ceil(np.log2(numbers.astype(np.float64) + 1)).astype(np.int64)
 
 
@@ -358,7 +358,7 @@ def _crowd_probes(oracle: Any, rows: int = 1) -> Iterator[tuple[Probe, list[tupl
 
 def _messages(probe: Probe, row: Ints | BucketedVectors, people: int, seed: int) -> Fields:
     """Return messages of people with this row, each person's in the order of their public places."""
-    count, users = multi_message_channel(probe).messages, np.arange(people, dtype=np.uint64)
+    count, users = multi_message_channel(probe).messages, user_numbers(people)
     report: Any = probe.channel.encode(repeated(row, people), users, NoiseRng.for_tests(seed))
     fields = {name: np.asarray(column).reshape(people, count) for name, column in report.columns().items()}
     for values in list(fields.values()):

@@ -13,10 +13,18 @@ import numpy as np
 from cloister.core.buckets import BucketedVectors
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require, role_of
-from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, row_count, varied_rows, wide_shapes
+from cloister.testing.probes import (
+    PAYABLE,
+    Probe,
+    budget_of,
+    is_central,
+    narrow_shapes,
+    row_count,
+    varied_rows,
+    wide_shapes,
+)
 from cloister.testing.statistics import common_step, correlation, deviations, mean_band, variance_band
 from cloister.testing.stubs import session_tables
 
@@ -71,12 +79,12 @@ def samples(oracle: Any) -> Iterator[Sample]:
     """Yield samples of wide tables with every budget, and of a narrow one where every bucket is its own number."""
     for probe in wide_probes(oracle):
         yield from samples_by_level(
-            probe, varied_rows(probe.shape), 16 if oracle.trust in (Central, Aggregated) else 32, NoiseRng.for_tests(3)
+            probe, varied_rows(probe.shape), 16 if is_central(oracle) else 32, NoiseRng.for_tests(3)
         )
     shape = narrow_shapes(role_of(oracle))[1]
     items, rng = varied_rows(shape), NoiseRng.for_tests(4)
     probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2), row_count(items))
-    noise = probe.noise(items, 1024 if oracle.trust in (Central, Aggregated) else 128, rng)
+    noise = probe.noise(items, 1024 if is_central(oracle) else 128, rng)
     errors = probe.declared_errors(items, rng)
     yield Sample(noise.reshape(len(noise), -1), errors.ravel(), f"{shape}, every bucket")
 
@@ -87,7 +95,7 @@ def wide_probes(oracle: Any) -> Iterator[Probe]:
     Where each user draws noise, which takes longer: in the oracle's own measure, for smaller tables, with the true
     number of rows.
     """
-    central = oracle.trust in (Central, Aggregated)
+    central = is_central(oracle)
     for measure in PAYABLE[oracle.measure] if central else (oracle.measure,):
         for epsilon in (0.2, 2.0):
             for shape in wide_shapes(role_of(oracle), BUCKETS if central else 20):

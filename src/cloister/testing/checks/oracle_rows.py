@@ -17,10 +17,19 @@ from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
-from cloister.testing.check import require, role_of
-from cloister.testing.probes import UNIT, Probe, Shape, budget_of, narrow_shapes, row_count, varied_rows, worst_vectors
+from cloister.testing.check import refuses, require, role_of
+from cloister.testing.probes import (
+    UNIT,
+    Probe,
+    Shape,
+    budget_of,
+    is_central,
+    narrow_shapes,
+    row_count,
+    varied_rows,
+    worst_vectors,
+)
 from cloister.testing.stubs import CarriedVectors, InMemoryRows, ModuloBuckets, carrying_domain, session_tables
 
 SEED = NoiseRng.for_tests(30)
@@ -68,7 +77,7 @@ def _pieces(probe: Probe, items: Ints | BucketedVectors, pieces: list[Ints]) -> 
             if isinstance(items, BucketedVectors)
             else items[piece]
         )
-        rng = SEED.child("machine", i) if probe.oracle.trust in (Central, Aggregated) else SEED
+        rng = SEED.child("machine", i) if is_central(probe.oracle) else SEED
         summary = probe.summary(part, rng, piece.astype(np.uint64))
         merged = summary if merged is None else merged.merge(summary)
     return merged
@@ -109,7 +118,7 @@ def no_rows_are_valid_rows(oracle: Any) -> None:
                 np.isfinite(_released(probe, nothing)).all(), f"{probe.shape}: no rows give values that are not finite"
             )
             same = np.array_equal(_released(probe, summary), _released(probe, summary.merge(nothing)))
-            silent = items is empty or oracle.trust in (Central, Aggregated)
+            silent = items is empty or is_central(oracle)
             require(same or not silent, f"{probe.shape}: merging with a summary of no rows changes it")
 
 
@@ -131,8 +140,7 @@ def absorb_refuses_what_no_encoder_sends(oracle: Any) -> None:
 
 
 def _report(probe: Probe) -> Any:
-    items = varied_rows(probe.shape)
-    return probe.channel.encode(items, np.arange(row_count(items), dtype=np.uint64), SEED)
+    return probe.report(varied_rows(probe.shape), SEED)
 
 
 def _damaged(report: Any) -> Iterator[tuple[str, Any]]:
@@ -215,11 +223,7 @@ def tables_neither_pickle_nor_print(oracle: Any) -> None:
         table = probe.table(probe.summary(varied_rows(probe.shape, seed), SEED), NoiseRng.for_tests(seed))
         texts.add(re.sub(r"0x[0-9a-fA-F]+", "", f"{table!r} {table!s}"))
         for name, travel in (("pickle", pickle.dumps), ("copy.deepcopy", copy.deepcopy)):
-            try:
-                travel(table)
-            except TypeError:
-                continue
-            require(False, f"{name} of a table works: refuse it in __reduce__ with a TypeError")
+            require(refuses(TypeError, travel, table), f"{name} of a table works: raise TypeError in __reduce__")
     require(len(texts) == 1, "the text of a table shows what is in it")
 
 
@@ -230,11 +234,10 @@ def sessions_answer_real_ids_only(oracle: Any) -> None:
     for table in session_tables(oracle, shape, rounds=1, rows=200):
         table.at(np.arange(size), 1)
         for ids, level in (([size], 1), ([-1], 1), ([0], 2), ([0], -1), ([[0]], 0)):
-            try:
-                table.at(np.array(ids, np.int64), level)
-            except InvalidInput:
-                continue
-            require(False, f"bucket {ids} of level {level} was answered; there are {shape.sizes}")
+            require(
+                refuses(InvalidInput, table.at, np.array(ids, np.int64), level),
+                f"bucket {ids} of level {level} was answered; there are {shape.sizes}",
+            )
 
 
 ROWS = (

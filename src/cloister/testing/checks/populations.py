@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -20,7 +19,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.check import require
+from cloister.testing.check import refuses, require
 from cloister.testing.stubs import CarriedVectors, ModuloBuckets, carrying_domain
 
 Maker: TypeAlias = Any
@@ -130,15 +129,7 @@ def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
     )
     population.check()
     population.check(1000)
-    require(_refused(lambda: population.check(999)), "check(most_rows=999) lets 1000 rows pass")
-
-
-def _refused(call: Callable[[], Any]) -> bool:
-    try:
-        call()
-    except InvalidInput:
-        return True
-    return False
+    require(refuses(InvalidInput, population.check, 999), "check(most_rows=999) lets 1000 rows pass")
 
 
 def users_keep_their_numbers(make: Maker) -> None:
@@ -147,21 +138,14 @@ def users_keep_their_numbers(make: Maker) -> None:
     Noise and shares of the users belong to these numbers. A population without them refuses
     (``capabilities.NumbersByName``).
     """
-    domain, cells = carrying_domain(WIDTH), ModuloBuckets((2**20,))
-    roll: Round[Any] = Round(
-        0,
-        Local,
-        domain,
-        (OpenedQuestion(cells, None, None, RecordingChannel()), OpenedQuestion(cells, None, None, RecordingChannel())),
-    )
-    table = rows(5000)
+    round, table = _recording_round(Local, 2), rows(5000)
     population = make(table)
     named: object = population
     if isinstance(named, NumbersByName) and not named.has_users:
-        refused = _refused(lambda: population.gather(roll, NoiseRng.for_tests(88)))
+        refused = refuses(InvalidInput, population.gather, round, NoiseRng.for_tests(88))
         require(refused, "rows without users or positions have user numbers")
         return
-    (one, other), (again, _) = (population.gather(roll, NoiseRng.for_tests(88)) for _ in range(2))
+    (one, other), (again, _) = (population.gather(round, NoiseRng.for_tests(88)) for _ in range(2))
     users = np.sort(one.users)
     require(len(users) == 5000, f"of 5000 users {len(users)} are asked")
     require(len(np.unique(users)) == 5000, f"5000 users have {len(np.unique(users))} numbers")
@@ -169,9 +153,14 @@ def users_keep_their_numbers(make: Maker) -> None:
     require(np.array_equal(users, np.sort(again.users)), "the next round is asked of different users")
     replaced = table.copy()
     replaced[100] = -2.0 * np.sign(table[100])
-    neighbours, _ = make(replaced).gather(roll, NoiseRng.for_tests(88))
+    neighbours, _ = make(replaced).gather(round, NoiseRng.for_tests(88))
     moved = len(one.pairs - neighbours.pairs)
     require(moved <= 1, f"one row is replaced, and {moved} rows of 5000 get other numbers")
+
+
+def _recording_round(trust: Any, questions: int) -> Round[Any]:
+    question = OpenedQuestion(ModuloBuckets((2**20,)), None, None, RecordingChannel())
+    return Round(0, trust, carrying_domain(WIDTH), (question,) * questions)
 
 
 def a_population_counts_its_people(make: Maker) -> None:
@@ -202,7 +191,7 @@ def whoever_has_no_usable_row_reports_too(make: Maker) -> None:
     Neighbouring data sets differ there by a replaced row: the number of reports would reveal a missing value. A
     population without user numbers refuses.
     """
-    cells, table = ModuloBuckets((2**20,)), rows(5000)
+    table = rows(5000)
     table[::7, 1] = np.nan
     table[3::7, 0] = np.inf
     bad = int((~np.isfinite(table).all(axis=1)).sum())
@@ -212,14 +201,11 @@ def whoever_has_no_usable_row_reports_too(make: Maker) -> None:
     counted: Any = population
     trusts: tuple[Any, ...] = (Local, Shuffled)
     for trust in trusts:
-        roll: Round[Any] = Round(
-            0, trust, carrying_domain(WIDTH), (OpenedQuestion(cells, None, None, RecordingChannel()),)
-        )
-        (called,) = counted.gather(roll, NoiseRng.for_tests(90))
-        nowhere = int((called.items[:, 0] < 0).sum())
+        (reports,) = counted.gather(_recording_round(trust, 1), NoiseRng.for_tests(90))
+        nowhere = int((reports.items[:, 0] < 0).sum())
         require(
-            len(called.users) == len(table) and nowhere == bad,
-            f"under {trust.__name__} trust {len(called.users)} of {len(table)} people report, {nowhere} of them in no "
+            len(reports.users) == len(table) and nowhere == bad,
+            f"under {trust.__name__} trust {len(reports.users)} of {len(table)} people report, {nowhere} of them in no "
             f"bucket; all must report, {bad} of them in no bucket",
         )
 
@@ -257,7 +243,7 @@ class RecordingChannel:
         return report
 
     def decode(self, summary: RecordedUsers, rng: NoiseRng) -> Any:
-        raise TypeError("a roll is called, not decoded")
+        raise TypeError("this channel only records users")
 
 
 POPULATIONS = (
