@@ -24,7 +24,7 @@ LOOKS = {
 
 
 def is_address(rows: Any) -> bool:
-    """Whether a text is a database's address, such as duckdb:///lake.db, and not a file's path."""
+    """Return True if a text is a database's address, such as duckdb:///lake.db, and not a file's path."""
     return isinstance(rows, str) and "://" in rows
 
 
@@ -35,8 +35,10 @@ STORES = frozenset(
 
 
 def refuse_foreign_address(rows: Any) -> None:
-    """Raise InvalidInput if a text is a file's address elsewhere, such as s3://, or a database's without its slashes,
-    such as duckdb:lake.db."""
+    """Raise InvalidInput if a text is an address that cannot be read.
+
+    It is a file's elsewhere, such as s3://, or a database's without its slashes, such as duckdb:lake.db.
+    """
     for each in rows if isinstance(rows, (list, tuple)) else [rows]:
         scheme = each.lstrip().partition("://")[0].lower() if is_address(each) else None
         if scheme == "file":
@@ -51,12 +53,12 @@ def refuse_foreign_address(rows: Any) -> None:
 
 
 def is_ibis_table(rows: Any) -> bool:
-    """Whether rows are a table of Ibis, or an expression that is one. Imports nothing."""
+    """Return True if rows are a table of Ibis, or an expression that is one. Imports nothing."""
     return type(rows).__module__.partition(".")[0] == "ibis" and hasattr(rows, "get_backend")
 
 
 def in_database(rows: Any) -> bool:
-    """Whether rows are an address, several things of which one is, or a table of Ibis."""
+    """Return True if rows are an address, several things of which one is, or a table of Ibis."""
     several = rows if isinstance(rows, (list, tuple)) else [rows]
     return any(is_address(each) for each in several) or is_ibis_table(rows)
 
@@ -66,7 +68,7 @@ def _is_relation(rows: Any) -> bool:
 
 
 def refuse_relation(rows: Any) -> None:
-    """Raises: InvalidInput: rows are a relation of DuckDB's own, which has no snapshot and no connection to ask."""
+    """Raise InvalidInput if rows are a relation of DuckDB's own: it has no snapshot and no connection to ask."""
     if _is_relation(rows):
         raise InvalidInput(
             "rows are a relation of DuckDB: give a table of Ibis on the same connection, "
@@ -75,7 +77,7 @@ def refuse_relation(rows: Any) -> None:
 
 
 def refuse_lazy(rows: Any) -> None:
-    """Raises: InvalidInput: rows are a lazy frame of polars or Dask, whose cells are nowhere yet. Imports nothing."""
+    """Raise InvalidInput if rows are a lazy frame of polars or Dask, whose cells are nowhere yet. Imports nothing."""
     module, kind = type(rows).__module__.partition(".")[0], type(rows).__name__
     how = {
         ("polars", "LazyFrame"): "collect",
@@ -91,7 +93,7 @@ def refuse_lazy(rows: Any) -> None:
 
 
 def refuse_path(rows: Any) -> None:
-    """Raises: InvalidInput: rows are a path or an address, where a table is meant."""
+    """Raise InvalidInput if rows are a path or an address, where a table is meant."""
     if isinstance(rows, (str, PathLike)):
         how = (
             "give ibis.connect(address).table('NAME'), a table of Ibis"
@@ -105,7 +107,7 @@ def refuse_path(rows: Any) -> None:
 
 
 def refuse_unordered(rows: Any) -> None:
-    """Raises: InvalidInput: rows are in a database, where they have no order that answers could be given in."""
+    """Raise InvalidInput if rows are in a database, where they have no order that answers could be given in."""
     if is_ibis_table(rows) or _is_relation(rows):
         what, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
         raise InvalidInput(
@@ -136,7 +138,7 @@ def population_of(rows: Any, reading: Reading) -> Any:
 
 
 def refuse_elsewhere(reading: Reading, where: Where) -> None:
-    """Raises: InvalidInput: an option was given that applies to rows of another place alone."""
+    """Raise InvalidInput if an option was given that applies to rows of another place alone."""
     if others := reading.elsewhere(where):
         names, only = ", ".join(others), {options_of_rows()[name].only for name in others}
         if "databases" in only:
@@ -156,9 +158,14 @@ def refuse_elsewhere(reading: Reading, where: Where) -> None:
 
 
 def _of_table(rows: Any, reading: Reading) -> Any:
-    """Return the population of a table in a database. Args: rows (an address, or a list of one; or a table of Ibis).
+    """Return the population of a table in a database.
 
-    Raises: CloisterError: it cannot be connected to, or something does not go with it.
+    Args:
+        rows: an address, or a list of one; or a table of Ibis.
+        reading: how they are read.
+
+    Raises:
+        CloisterError: it cannot be connected to, or something does not go with it.
     """
     kind = registry().load(registry().spec("Population", POPULATIONS["databases"]))
     if is_ibis_table(rows):

@@ -22,7 +22,7 @@ from cloister.core.types import Ints
 
 
 def check_trust(total: PrivacyTarget, method: str, trust: str | None) -> None:
-    """Raises: InvalidInput: a promise to users, where nobody sees which rows are one user's."""
+    """Raise InvalidInput on a promise to users where nobody sees which rows are one user's."""
     if total.unit == "users" and trust not in (None, "Central"):
         raise InvalidInput(
             f"'{method}' as composed is {trust}, and rows per user need a curator (Central): nobody else sees which "
@@ -31,8 +31,11 @@ def check_trust(total: PrivacyTarget, method: str, trust: str | None) -> None:
 
 
 def check_users(total: PrivacyTarget, population: Population[Any], trust: str) -> None:
-    """Raises: InvalidInput unless rows say whose they are if, and only if, the promise is about users, or users have
-    numbers that nothing else gives them. Reads no row."""
+    """Check that rows name their users if, and only if, the promise is about users, or only names number them.
+
+    Raises:
+        InvalidInput: they do not. No row is read.
+    """
     known = isinstance(population, HoldsUsers) and population.has_users
     if _numbered(trust):
         if isinstance(population, NumbersByName):
@@ -57,7 +60,7 @@ def check_users(total: PrivacyTarget, population: Population[Any], trust: str) -
 
 
 def _numbered(trust: str) -> bool:
-    """Whether every row is a person with a number of her own, to whom her report belongs."""
+    """Return True if every row is a person with a number of her own, to whom her report belongs."""
     return TRUSTS[trust].relation == "replace one row"
 
 
@@ -94,10 +97,14 @@ class Admission:
         return None if self.others is None else self.others.agree
 
     def check(self, rounds: Sequence[Round[Any]]) -> None:
-        """Make the validation pass: go or refuse, told to the data holder alone (law 7). Pooled rows have a hard cap on
-        their number, shuffled messages need enough people, and no two rows may name one numbered user.
+        """Make the validation pass: go or refuse, told to the data holder alone (law 7).
 
-        Raises: InvalidInput: as the population says. Refused: too few people.
+        Pooled rows have a hard cap on their number, shuffled messages need enough people, and no two rows may name one
+        numbered user.
+
+        Raises:
+            InvalidInput: as the population says.
+            Refused: there are too few people.
         """
         self.population.check(most_rows(rounds) if pools(self.population) else CAP)
         for round in rounds:
@@ -121,8 +128,7 @@ class Admission:
             raise
 
     def keep(self, seed: PublicRng) -> None:
-        """Keep at most so many rows of each user, by coins of the run's public seed: a run that goes on keeps the
-        same."""
+        """Keep at most so many rows of each user, by public coins: a run that goes on keeps the same."""
         if self.users is not None and self.total.rows_per_user is not None:
             self.users.keep(self.total.rows_per_user, seed.child("rows of users"))
 
