@@ -148,8 +148,8 @@ METHOD = {"role": "Method", "target": f"{Plain.__module__}:Plain", "trust": None
     ("changes", "found"),
     [
         ({"role": "VectorSumOracle"}, "the class is a FrequencyOracle"),
-        ({"trust": "Local"}, "says trust Local"),
-        ({"trust": None}, "says trust None"),
+        ({"trust": "Local"}, "declares trust Local"),
+        ({"trust": None}, "declares trust None"),
         ({"summary": ""}, "no summary"),
         ({"name": "Honest"}, "kebab-case"),
         ({"adds": "frame"}, "no slot 'method' for a method"),
