@@ -1,4 +1,4 @@
-"""The constants of predicted errors (plugins/methods/errors.py), and how often the prediction picks the best method.
+"""The constants of predicted errors (plugins/methods/error_law.py), and how often the prediction picks the best method.
 
     python benchmarks/predicted.py --store cells.jsonl
     python benchmarks/predicted.py --forecasts          what the default lost, over what it had predicted

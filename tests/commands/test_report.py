@@ -120,4 +120,4 @@ def test_a_tree_is_drawn_with_its_cells_and_its_costs_from_its_result_alone(tmp_
     assert "tree cell (bluer: more rows per area)" in words(tmp_path / "map.svg")
     done = ran("plot printed.json -o curve.svg --curve --json", tmp_path)
     assert json.loads(done.stdout)["costs"] == len(details["costs"])
-    assert "k = 3, as asked" in words(tmp_path / "curve.svg")
+    assert "k = 3, requested" in words(tmp_path / "curve.svg")

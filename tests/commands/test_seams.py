@@ -256,7 +256,7 @@ def test_a_profile_is_saved_as_it_is_printed_or_as_json(folder: Path) -> None:
 def test_a_report_maps_the_columns_that_are_asked_for(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     ran("report earlier.json --out page.html --axes ward=A,y", folder)
-    assert "the two columns that were asked for" in (folder / "page.html").read_text()
+    assert "in the two columns you chose" in (folder / "page.html").read_text()
 
 
 def test_an_estimator_takes_columns_and_categories_from_its_start_and_missing_from_its_result(folder: Path) -> None:

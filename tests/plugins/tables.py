@@ -50,6 +50,6 @@ class Counted:
 def coreset(points: Floats, weights: Any = 1.0, error: Any = 0.0, sums: Any = 0.0, **given: Any) -> Coreset:
     """Points with these weights, and standard errors of the weights and of their sums: each one number, or one a
     point."""
-    of_points = (np.broadcast_to(some, len(points)).astype(np.float64) for some in (weights, error, sums))
-    weights, error, sums = of_points
+    cluster_errors = (np.broadcast_to(some, len(points)).astype(np.float64) for some in (weights, error, sums))
+    weights, error, sums = cluster_errors
     return Coreset(points, weights, errors=Errors(error, sums), **given)

@@ -31,7 +31,9 @@ from cloister.plugins.methods.weighted_centers.buckets import (
     Reassigned,
     Regions,
 )
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable
+from cloister.plugins.methods.weighted_centers.hashes import PStable
+from cloister.plugins.methods.weighted_centers.intervals import Intervals
+from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
 from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells

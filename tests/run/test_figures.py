@@ -7,7 +7,7 @@ import pytest
 
 from cloister import metrics
 from cloister.core.types import Floats
-from cloister.showing.figures import FilledBoxes, Model, Spheres, estimated, silhouette
+from cloister.showing.quality import FilledBoxes, Model, Spheres, estimate, silhouette
 
 CENTERS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 5.0]])
 
@@ -54,7 +54,7 @@ def test_the_error_of_a_cost_follows_the_noise_and_halving_it_is_seen(made: obje
     """The spread of 40 noisy costs over the mean stated error of noise: 1, less what the mean of so few leaves out."""
     assert callable(made)
     model, g = made(25.0), np.random.default_rng(2)
-    noisy = [model.again(g) for _ in range(40)]
+    noisy = [model.resampled(g) for _ in range(40)]
     values = [m.cost(2) for m in noisy]
-    stated = np.mean([estimated(m, lambda m: m.cost(2), 0.0)[1] for m in noisy])
+    stated = np.mean([estimate(m, lambda m: m.cost(2), 0.0)[1] for m in noisy])
     assert 0.6 < np.std(values) / stated < 1.3

@@ -21,8 +21,8 @@ from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
 from cloister.run.shown import center_texts
-from cloister.showing.figures import SPHERES_COST, SPHERES_ERROR
 from cloister.showing.profile import Profile, profile_of
+from cloister.showing.quality import SPHERES_COST, SPHERES_ERROR
 from tests.showing.report.pages import made
 from tests.test_benchmark_datasets import datasets
 
@@ -153,8 +153,8 @@ def test_a_result_that_states_no_errors_has_none() -> None:
     found = profile_of(made())
     assert (found.silhouette, found.cost) == (None, None)
     assert all(c.size is not None and c.size_error is None and c.center_error is None for c in found.clusters)
-    assert "not known: the method releases too little" in found.text()
-    assert "Standard errors are not known" in found.text()
+    assert "unknown: the method releases too little" in found.text()
+    assert "Standard errors are unknown" in found.text()
     assert all(c.size is None and c.share is None for c in profile_of(made(weights=None)).clusters)
 
 

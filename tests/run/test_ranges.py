@@ -145,8 +145,8 @@ def test_the_command_line_says_what_it_suggests_and_draws_it(tmp_path: Path) -> 
     told = "Of 2 to 12 groups, 5 are suggested: rows are then nearest to their own group, against the next one"
     assert f"{told} (simplified silhouette 0." in ran(f"{fitting} --out r.json", tmp_path).stdout
     drawn = ran("plot r.json --curve -o c.svg", tmp_path).stdout
-    assert "cost per row with 2 to 12 centres; 5 are suggested" in drawn
-    assert "k = 5, as suggested" in (tmp_path / "c.svg").read_text()
+    assert "cost per row with 2 to 12 centres; k = 5 is suggested" in drawn
+    assert "k = 5, suggested" in (tmp_path / "c.svg").read_text()
     assert "2 to 12 centres (planned for 12" in ran(f"{fitting} --dry-run", tmp_path).stdout
 
 

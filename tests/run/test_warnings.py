@@ -78,7 +78,7 @@ def untrusted_of(centers: Any, errors: Any, weights: Any, size_errors: Any, **de
     (profile, page), said = (profile_of(found), html_of(found)), untrusted(found)
     assert [str(warning) for warning in after(found)][: len(said)] == list(profile.untrusted) == said
     assert all(f"WARNING: {text}." in profile.notes for text in said)
-    assert page.count("NOT TO BE TRUSTED") == len(said)
+    assert page.count("DO NOT TRUST") == len(said)
     return said
 
 
@@ -250,7 +250,7 @@ def test_fit_profile_and_report_say_the_same(capsys: pytest.CaptureFixture[str])
     assert profile.notes[-2:] == [f"WARNING: {said}.", f"note: {noted}."]
     assert [list(profile.as_dict()[name]) for name in ("beyond", "unproved")] == [[said], [noted]]
     warned, _, mind = html_of(found).partition("What was found")
-    assert "A GROUP MAY LIE FURTHER OUT" in warned
+    assert "A CLUSTER MAY LIE FURTHER OUT" in warned
     assert "groups of less than 9.0%" not in warned
     assert "Zoom narrowed the bounds of age to where it saw rows." in mind
 

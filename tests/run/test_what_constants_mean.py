@@ -11,8 +11,8 @@ import pytest
 from cloister.core.capabilities import TYPICAL, TYPICAL_MEDIAN, loss_upper_bound, relative_loss
 from cloister.run.method_selection import Candidate, MethodSelection
 from cloister.run.result import Result
-from cloister.showing.figures import FilledBoxes, estimated, model_of
 from cloister.showing.profile import ClusterProfile, profile_of
+from cloister.showing.quality import FilledBoxes, estimate, model_of
 from tests.showing.report import pages
 
 
@@ -159,11 +159,11 @@ def test_the_error_of_a_figure_has_its_doubt_and_what_noise_adds_on_average() ->
     """A figure that is 1, and 3 with any noise: nothing spreads, and the mean is off by 2."""
 
     class Fake:
-        def again(self, g: Any) -> Fake:
+        def resampled(self, g: Any) -> Fake:
             return Fake()
 
     first: Any = Fake()
-    value, error = estimated(first, lambda m: 1.0 if m is first else 3.0, 1.5)
+    value, error = estimate(first, lambda m: 1.0 if m is first else 3.0, 1.5)
     assert (value, error) == (1.0, 2.5)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.core.errors import Damaged
 from cloister.run.result import Result
-from cloister.showing.lines import LABEL, MOST_COLUMNS, Parallel, apart
+from cloister.showing.parallel import LABEL, MOST_COLUMNS, Parallel, separate_labels
 from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
 from cloister.showing.plots import draw_map, draw_parallel, save
 from cloister.showing.projection import TREE, principal
@@ -48,7 +48,7 @@ def test_settings_of_the_user_change_no_picture_and_are_not_changed(tmp_path: Pa
 
 def test_two_columns_are_seen_in_the_order_asked() -> None:
     result = made(3, details={"intervals": [[0, 1], [-1, 1], [0, 2]]})
-    for of, ends, within in ((made(3), [1, 1], "the domain"), (result, [2, 1], "where zoom found rows")):
+    for of, ends, within in ((made(3), [1, 1], "the domain"), (result, [2, 1], "the interval that zoom chose")):
         seen = Map.of(of, axes=("c2", "c0"))
         assert (seen.view.names, seen.within) == (("c2", "c0"), within)
         assert seen.border.max(axis=0).tolist() == ends
@@ -75,7 +75,9 @@ def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells(f
     assert seen.cells[-1].max(axis=0) == pytest.approx(details["cells"][details["cell_weights"].argmax(), 1, :2])
     elsewhere = Map.of(result, axes=("c0", "c1"))
     assert (len(elsewhere.cells), elsewhere.all_cells) == (0, 10)
-    assert "seen in its own projection only" in "".join(t.get_text() for t in draw_map(result, ("c0", "c1")).texts)
+    assert "shown in the tree's own projection only" in "".join(
+        t.get_text() for t in draw_map(result, ("c0", "c1")).texts
+    )
 
 
 def test_principal_axes_are_orthonormal_and_keep_what_is_spread_most() -> None:
@@ -127,7 +129,7 @@ def test_a_picture_says_who_is_protected() -> None:
     for change, expected, private in (
         ({"seeded": True}, "NOT PRIVATE: seeded noise, ε = 1", False),
         ({"private": False}, "NOT PRIVATE: exact answers", False),
-        ({"simulated": True, "trust": "Local"}, "ε = 1, δ = 1e-06, Local trust, SIMULATED: the rows were in one", True),
+        ({"simulated": True, "trust": "Local"}, "ε = 1, δ = 1e-06, Local trust, SIMULATED: all rows were in one", True),
         ({"delta": 0.0}, "ε = 1, Central trust", True),
     ):
         heading = Map.of(made(privacy=attrs.evolve(STATEMENT, **change))).heading
@@ -152,10 +154,10 @@ def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_numbers_without_sense_cannot_be_drawn() -> None:
-    for change in ({"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}):
-        for picture in (Map, Parallel):
-            with pytest.raises(Damaged, match="cannot be drawn"):
-                picture.of(made(**change))
+    centers, weights = {"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}
+    for picture, change in ((Map, centers), (Parallel, centers), (Map, weights)):
+        with pytest.raises(Damaged, match="cannot be drawn"):
+            picture.of(made(**change))
     for costs in (["a"], [-1.0, 0.0], 3):
         with pytest.raises(Damaged, match="costs cannot be drawn"):
             Curve.of(made(details={"costs": costs}))
@@ -185,10 +187,10 @@ def test_a_line_runs_between_the_bounds_of_its_columns() -> None:
 
 def test_numbers_beside_lines_stand_at_their_own_height_or_as_near_as_they_can_be_read() -> None:
     for far in ([0.5, 0.9, 0.1], [0.1, 0.9, 0.5], [0.3, 0.7, 0.9, 0.1]):
-        assert apart(np.array(far)) == pytest.approx(np.array(far))
-    near = apart(np.array([0.5, 0.9, 0.5 - LABEL / 4, 0.1]))
+        assert separate_labels(np.array(far)) == pytest.approx(np.array(far))
+    near = separate_labels(np.array([0.5, 0.9, 0.5 - LABEL / 4, 0.1]))
     assert near == pytest.approx([0.5 + 3 * LABEL / 4, 0.9, 0.5 - LABEL / 4, 0.1])
-    above = apart(np.array([0.2, 1.0, 1.0 - LABEL / 2]))
+    above = separate_labels(np.array([0.2, 1.0, 1.0 - LABEL / 2]))
     assert above == pytest.approx([0.2, 1.0, 1.0 - LABEL])
 
 

@@ -176,7 +176,7 @@ def _show_needs(request: Any, chosen: Selection, error: float, picture: str | No
     file = None if picture is None else checked_target(picture, ENDINGS, "pictures")
     required = needs(request, chosen.features, error, chosen)
     if file is not None:
-        from cloister.showing.forecasts import TITLE, figure_of
+        from cloister.showing.budget_plot import TITLE, figure_of
 
         save(figure_of(required), file, TITLE)
     if as_json:
@@ -241,7 +241,7 @@ def fit(
         stack.enter_context(ending(standing.next_step, standing.open))
         write = stack.enter_context(event_log(log))
         bar, note = stack.enter_context(progress()), notes_once()
-        stack.enter_context(signs_of_life(lambda: bar.words, write))
+        stack.enter_context(signs_of_life(lambda: bar.label, write))
 
         def read(paths: list[str]) -> Any:
             rows_there = source(paths, reading, progress=bar.advance, told=note, **options.columns_of)

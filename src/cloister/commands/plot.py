@@ -58,10 +58,10 @@ def plot(
     The map shows the centres and the cells of a tree. Uses released values only, and reads no rows.
     """
     from cloister.run.saving import checked_target
-    from cloister.showing.lines import Parallel
+    from cloister.showing.histograms import Histograms
+    from cloister.showing.parallel import Parallel
     from cloister.showing.plot_data import Curve, Map
     from cloister.showing.plots import ENDINGS, figure_of, save
-    from cloister.showing.telling import Histograms
 
     kinds: list[Any] = [Curve] * curve + [Parallel] * parallel + [Histograms] * described
     if kinds and (axes is not None or project):

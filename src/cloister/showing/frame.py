@@ -1,4 +1,4 @@
-"""Style that all pictures share: colours, letters, a frame, and the words around it."""
+"""Style that all plots share: colours, fonts, axes, headings and legends."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#A01010"
-"""Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
+"""Vermilion and blue of the palette; text and borders; notes (contrast 7 : 1 on white); warnings."""
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00")
-"""Of lines: Okabe and Ito's palette, its yellow darkened."""
+"""Colours of lines: Okabe and Ito's palette, with a darker yellow."""
 
 MARKERS = "osD^vP*X"
 
 GROUPS = (CELL, CENTRE, "#007D5B", "#AA4499", "#8A6800", "#4D4D4D", "#332288", "#882255")
-"""Colours of groups, in turn by their numbers, in every picture; each is 3.9 : 1 against white or more."""
+"""Colours of clusters, in turn by number, in every plot; their contrast on white is 3.9 : 1 or more."""
 
 ERRORS = 2.0
-"""Standard errors that pictures and pages draw to each side of a centre."""
+"""Half-length of error bars, in standard errors."""
 
-BAR = "two standard errors to each side"
-"""Words on the bars in a legend."""
+BAR = "± two standard errors"
+"""Legend entry of the error bars."""
 
 PAPER, GRID = "#FFFFFF", "#DDDDDD"
 
 WIDTH, BARE = 7.2, 5.8
-"""Width of a picture in inches: of one that stands alone, and of one without words above, for a page that has them."""
+"""Width of a plot in inches: with its own heading, and without one (on a page that has it)."""
 
 MARGINS = 1.0, 0.25, 1.05, 1.15
 """Margins in inches: left, right, above, below."""
 
 BARE_ABOVE = 0.15
-"""The margin above in inches where no words are."""
+"""Upper margin in inches of a plot without a heading."""
 
 LONGEST = 80
-"""Most characters in a line."""
+"""Maximum number of characters in a line."""
 
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "cloister",
@@ -69,7 +69,7 @@ SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
+    """Apply matplotlib's defaults and cloister's settings, not the user's. Raises: MissingExtra."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -87,26 +87,32 @@ def frame(
     below: float = MARGINS[3],
     right: float = MARGINS[1],
 ) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text.
+    """Return a figure with one pair of axes, ``ratio`` times as high as wide.
 
-    Args: bare (without words above), width, below, right (the picture's, and its margins', in inches).
+    The axes have a fixed place: a layout engine would move them with the text.
+
+    Args:
+        ratio: height over width.
+        bare: leave out the heading.
+        width: of the figure, in inches.
+        below: lower margin, in inches.
+        right: right margin, in inches.
     """
     from cloister.showing.inline import InlineFigure
 
-    left, _, above, _ = MARGINS
+    left_margin, _, above, _ = MARGINS
     above = BARE_ABOVE if bare else above
     width = (BARE if bare else WIDTH) if width is None else width
-    wide = width - left - right
+    wide = width - left_margin - right
     height = above + below + wide * ratio
     figure = InlineFigure(figsize=(width, height))
-    axes = figure.add_axes((left / width, below / height, wide / width, wide * ratio / height))
+    axes = figure.add_axes((left_margin / width, below / height, wide / width, wide * ratio / height))
     axes.spines[:].set_visible(False)
     return figure, axes
 
 
-def words(figure: Figure, heading: Heading | None, note: str) -> None:
-    """Write title, guarantee (red if nobody is protected) and note above if there is a heading, and a legend without
-    duplicates below."""
+def write_text(figure: Figure, heading: Heading | None, note: str) -> None:
+    """Add the heading (its guarantee in red if nobody is protected), the note, and a legend below."""
     width, height = (float(side) for side in figure.get_size_inches())
     if heading is not None:
         _head(figure, heading, note, 0.15 / width, height)
@@ -114,7 +120,7 @@ def words(figure: Figure, heading: Heading | None, note: str) -> None:
 
 
 def legend(figure: Figure) -> None:
-    """A legend below, without duplicates."""
+    """Add a legend below, without duplicates."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
     figure.legend(
@@ -140,20 +146,21 @@ def _head(figure: Figure, heading: Heading, note: str, margin: float, height: fl
 
 
 def group_colour(number: int) -> str:
-    """The colour of a group in every picture."""
+    """Return the colour of a cluster in every plot."""
     return GROUPS[number % len(GROUPS)]
 
 
 def column(name: str, longest: int = LONGEST) -> str:
-    """A column's name where it stands alone: a number is no name."""
+    """Return a column's name as a label: 'column 3' if the name is a number."""
     return f"column {name}" if name.isdecimal() else clean(name, longest)
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
+    """Return printable text of limited length, with dollar signs escaped: they would begin a formula."""
     shown = printable(text)
     return (shown if len(shown) <= longest else shown[: longest - 3] + "...").replace("$", r"\$")
 
 
 def printable(text: str) -> str:
+    """Return text with ``?`` in place of each character that is not printable."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,5 +1,7 @@
-"""Figures that notebooks show by themselves, whichever backend of matplotlib is set, if any. Imported where matplotlib
-is known to be installed."""
+"""Figures that notebooks display under any backend of matplotlib.
+
+Import this only where matplotlib is known to be installed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from matplotlib.figure import Figure
 
 
 class InlineFigure(Figure):
-    """A figure without a window that is shown as a picture where it is the value of a cell."""
+    """Figure without a window, displayed as PNG when it is the value of a cell."""
 
     def _repr_png_(self) -> bytes:
         image = io.BytesIO()

@@ -1,8 +1,7 @@
-"""Pictures of results: a map of the released centres and tree cells, parallel coordinates of the centres, and the tree
-program's cost against k.
+"""Plots of results: a map of the released centres, parallel coordinates, and the cost against k.
 
-Drawn from a ``Result`` alone: nothing here can see a row. The same result gives the same file, byte for byte, under one
-version of matplotlib, whatever the user's own settings of it. The colours suit colour-blind readers (Okabe and Ito
+Plots are drawn from a ``Result`` alone, so from released values. The same result gives the same file, byte for byte,
+under one version of matplotlib, whatever the user's settings. The colours suit colour-blind readers (Okabe and Ito
 2008); text is at least 9 points, and stays text in SVG.
 """
 
@@ -34,12 +33,12 @@ from cloister.showing.frame import (
     group_colour,
     printable,
     settings,
-    words,
+    write_text,
 )
-from cloister.showing.lines import NAME, Parallel, parallel_figure
+from cloister.showing.histograms import Histograms, histograms_figure
+from cloister.showing.parallel import NAME, Parallel, parallel_figure
 from cloister.showing.plot_data import Curve, Map
 from cloister.showing.projection import rounded
-from cloister.showing.telling import Histograms, histograms_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,31 +48,32 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".svg")
 
 STEEP = 30.0
-"""Costs whose ratio is larger are shown on a logarithmic scale."""
+"""Ratio of costs above which their scale is logarithmic."""
 
 LARGEST, SMALLEST, PLAIN = 420.0, 14.0, 70.0
-"""Areas of centres in square points: of the heaviest, of the smallest visible one, and of all without weights."""
+"""Areas of centres in square points: the largest, the smallest, and all of them if sizes are unknown."""
 
 NUMBERED = 30
-"""Up to this many centres are labelled with their number in the result."""
+"""Maximum number of centres with number labels."""
 
 CLOSE = 0.025
-"""Centres nearer than this share of the picture in both directions have one label."""
+"""Distance below which centres share a label, as a share of the plot in both directions."""
 
 LINE = 0.22
-"""Height in inches of a line of the legend."""
+"""Height of a legend line, in inches."""
 
 EQUAL = 4.0
-"""Both axes have the same scale, unless the domain is this many times as long as it is wide."""
+"""Aspect ratio of the domain above which the axes have different scales."""
 
 
 def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool = False) -> Figure:
-    """Draw the released centres in two columns or in a public projection, with the tree's cells and the centres' paths
-    where the result has them.
+    """Draw the released centres in a plane, with the tree's cells and the centres' paths if the result has them.
 
     Args:
-        axes: names of two columns; by default the first two that are no category's.
-        project: the tree's own public projection, or else the principal axes of the released centres.
+        result: of any method.
+        axes: names of two columns. By default the tree's own projection if its cells exist only there, or else the
+            first two columns of numbers.
+        project: use the tree's own projection, or else the principal axes of the released centres.
 
     Raises:
         InvalidInput, UnknownName: no such two columns.
@@ -84,17 +84,17 @@ def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool
 
 
 def draw_curve(result: Result) -> Figure:
-    """Draw the cost that the tree program found with 1, 2 ... centres, over the released weights.
+    """Draw the cost of the released weights against the number of centres.
 
     Raises:
-        InvalidInput: the result holds no costs.
+        InvalidInput: the result has no costs.
         Damaged, MissingExtra: as ``draw_map``.
     """
     return figure_of(Curve.of(result))
 
 
 def draw_parallel(result: Result) -> Figure:
-    """Draw a line per released centre over the columns, each column from its public lower to its upper bound.
+    """Draw parallel coordinates: a line per released centre over the columns, from bound to bound.
 
     Raises:
         InvalidInput: the result has one column.
@@ -104,11 +104,13 @@ def draw_parallel(result: Result) -> Figure:
 
 
 def figure_of(picture: Map | Curve | Parallel | Histograms, bare: bool = False) -> Figure:
-    """The figure of these numbers, without a window or global state.
+    """Draw a plot, without a window or global state.
 
-    Args: bare (smaller, and without words above: for a page that has them).
+    Args:
+        picture: the plot's contents.
+        bare: smaller and without a heading, for a page that has its own.
 
-    Raises: MissingExtra.
+    Raises: MissingExtra: matplotlib is not installed.
     """
     with settings():
         if isinstance(picture, Map):
@@ -119,15 +121,20 @@ def figure_of(picture: Map | Curve | Parallel | Histograms, bare: bool = False) 
 
 
 def save(figure: Figure, target: Path, title: str) -> None:
-    """Write PNG or SVG by the target's ending, atomically and without dates. Args: title (the text alternative).
+    """Write PNG or SVG by the target's ending, atomically and without dates.
 
-    Raises: InvalidInput: the place cannot be written.
+    Args:
+        figure: to write.
+        target: its ending is ``.png`` or ``.svg``.
+        title: the text alternative.
+
+    Raises: InvalidInput: the target cannot be written.
     """
     put(target, image_of(figure, target.suffix, title))
 
 
 def image_of(figure: Figure, ending: str, title: str) -> bytes:
-    """The figure as PNG or SVG, without dates. Args: ending (.png or .svg), title (the text alternative)."""
+    """Return the figure as PNG or SVG, without dates. Args: ending (.png or .svg), title (the text alternative)."""
     image = io.BytesIO()
     with settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
@@ -142,8 +149,8 @@ def image_of(figure: Figure, ending: str, title: str) -> bytes:
 
 
 def _map(shown: Map, bare: bool) -> Figure:
-    every = np.concatenate([shown.border, shown.centers, shown.paths.reshape(-1, 2)])
-    low, high = every.min(axis=0), every.max(axis=0)
+    points = np.concatenate([shown.border, shown.centers, shown.paths.reshape(-1, 2)])
+    low, high = points.min(axis=0), points.max(axis=0)
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
@@ -166,12 +173,12 @@ def _map(shown: Map, bare: bool) -> Figure:
     axes.set_ylabel(column(shown.view.names[1]))
     if strip:
         axes.set_yticks([])
-    words(figure, None if bare else shown.heading, _note(shown))
+    write_text(figure, None if bare else shown.heading, _note(shown))
     return figure
 
 
 def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
-    """Draw the cells, clipped to the domain: there are no rows outside."""
+    """Draw the cells, clipped to the domain."""
     if not len(shown.cells):
         return
     from matplotlib.collections import PolyCollection
@@ -190,12 +197,14 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
 
 
 def _centers(axes: Axes, shown: Map) -> None:
-    """Draw centres in their groups' colours, with areas in proportion to rows, small ones on top; the legend shows two
-    sizes, and the groups that have names, the largest first."""
+    """Draw the centres with areas in proportion to their sizes, small ones on top.
+
+    The legend shows two sizes, and the clusters that have names, the largest first.
+    """
     style: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.9}
     weights = np.zeros(len(shown.centers)) if shown.weights is None else shown.weights
-    most = float(weights.max())
-    areas = np.maximum(LARGEST * weights / most, SMALLEST) if most > 0 else np.full(len(weights), PLAIN)
+    heaviest = float(weights.max())
+    areas = np.maximum(LARGEST * weights / heaviest, SMALLEST) if heaviest > 0 else np.full(len(weights), PLAIN)
     order = np.argsort(-weights, kind="stable")
     colours = [group_colour(int(number)) for number in order]
     x, y = shown.centers[order].T
@@ -205,9 +214,9 @@ def _centers(axes: Axes, shown: Map) -> None:
         axes.vlines(x, y - up, y + up, color=INK, linewidth=0.9, zorder=5.5)
         axes.plot([], [], color=INK, linewidth=0.9, label=BAR)
     everyone = axes.scatter(x, y, s=areas[order], color=colours, zorder=5, clip_on=False, **style)
-    if most > 0:
-        for rows in (rounded(most), rounded(most / 8)):
-            label, size = f"centre of {rows:,.10g} released rows", max(LARGEST * rows / most, SMALLEST)
+    if heaviest > 0:
+        for rows in (rounded(heaviest), rounded(heaviest / 8)):
+            label, size = f"cluster of {rows:,.10g} rows", max(LARGEST * rows / heaviest, SMALLEST)
             axes.scatter([], [], s=size, color=FAINT, label=label, **style)
     else:
         everyone.set_label("released centre")
@@ -219,7 +228,7 @@ def _centers(axes: Axes, shown: Map) -> None:
 
 
 def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
-    """Label each centre with its number in the result's table; one label for centres in one place."""
+    """Label each centre with its number; centres close together share a label."""
     from matplotlib.patheffects import withStroke
 
     wide = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
@@ -238,27 +247,27 @@ def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
 
 
 def _places(centers: Floats) -> list[list[int]]:
-    """Numbers of the centres (k, 2) in order, together where their labels would hide one another."""
-    found = list[list[int]]()
+    """Return the numbers of the centres (k, 2), grouped if their labels would overlap."""
+    places = list[list[int]]()
     for number, center in enumerate(centers):
-        for place in found:
+        for place in places:
             if np.abs(centers[place[0]] - center).max() < CLOSE:
                 place.append(number)
                 break
         else:
-            found.append([number])
-    return found
+            places.append([number])
+    return places
 
 
 def _note(shown: Map) -> str:
-    """A note on what the picture leaves out."""
+    """Return a note on the projection and on what is left out."""
     parts = []
     if shown.view.projected:
         parts.append(f"seen in {shown.view.projected}")
     if not shown.all_cells:
         parts.append("no tree cells in this result")
     elif not len(shown.cells):
-        parts.append("the tree's cells are seen in its own projection only")
+        parts.append("tree cells are shown in the tree's own projection only")
     elif len(shown.cells) < shown.all_cells:
         parts.append(f"the {len(shown.cells):,} heaviest of {shown.all_cells:,} cells")
     return "; ".join(parts)
@@ -266,29 +275,31 @@ def _note(shown: Map) -> str:
 
 def _curve(shown: Curve, bare: bool) -> Figure:
     figure, axes = frame(0.5, bare)
-    costs, every = shown.costs, shown.numbers
+    costs, numbers = shown.costs, shown.numbers
     positive = costs > 0
     logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
-    seen = positive if logarithmic else np.ones(len(costs), bool)
+    drawn = positive if logarithmic else np.ones(len(costs), bool)
     if logarithmic:
         axes.set_yscale("log")
-    axes.plot(every[seen], costs[seen], color=CELL, linewidth=1.6, marker="o", markersize=3.5, label="least cost")
+    axes.plot(numbers[drawn], costs[drawn], color=CELL, linewidth=1.6, marker="o", markersize=3.5, label="least cost")
     if not logarithmic:
         axes.set_ylim(bottom=0, top=None if positive.any() else 1.0)
-    if every[0] <= shown.k <= every[-1]:
-        why = "as suggested" if shown.suggested else "as asked"
+    if numbers[0] <= shown.k <= numbers[-1]:
+        why = "suggested" if shown.suggested else "requested"
         axes.axvline(shown.k, color=CENTRE, linewidth=1.4, linestyle="--", label=f"k = {shown.k}, {why}")
-    axes.set_xlim(every[0] - 1, every[-1] + 1)
+    axes.set_xlim(numbers[0] - 1, numbers[-1] + 1)
     axes.locator_params("x", integer=True)
     axes.set_xlabel("number of centres")
     of_tree = {1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree")
     axes.set_ylabel("mean squared distance of a row" if shown.suggested else of_tree)
     axes.grid(color=GRID, linewidth=0.6)
     zero = np.flatnonzero(~positive)
-    words(figure, None if bare else shown.heading, f"0 with {every[zero[0]]} and more centres" if len(zero) else "")
+    write_text(
+        figure, None if bare else shown.heading, f"0 with {numbers[zero[0]]} or more centres" if len(zero) else ""
+    )
     return figure
 
 
 def _latin(text: str) -> str:
-    """Text in Latin-1, as a PNG's metadata requires."""
+    """Return text in Latin-1, as a PNG's metadata requires."""
     return text.replace("ε", "epsilon").replace("δ", "delta").encode("latin-1", "replace").decode("latin-1")

@@ -1,4 +1,4 @@
-"""How far a run has come, on a terminal or in a notebook: for the command line and for Python."""
+"""Progress bars of a run, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun
 
-OFTEN = 0.1
-"""Least seconds between two drawings in a notebook."""
+MIN_INTERVAL = 0.1
+"""Minimum seconds between two updates in a notebook."""
 
 
 @contextmanager
-def progress(wanted: bool | None = None, after: float = 0.0) -> Iterator[Bar]:
-    """A bar that passes over rows move, in every round. It vanishes at the end; in a file it is full then, since where
-    it stopped would tell the true number of rows to whoever is shown the file.
+def progress(visible: bool | None = None, after: float = 0.0) -> Iterator[Bar]:
+    """Show a progress bar over all rows of all rounds, as long as the context lasts.
 
-    Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
-        shows nothing).
+    Args:
+        visible: None shows the bar on a terminal or in a notebook only.
+        after: seconds before the bar appears.
 
-    Yields: the bar, which is told of rows that are done, and of the plan and its rounds. Its length is rounds times the
-        public number of rows, and its words are the round that is open.
+    Yields:
+        The bar. Its length is the number of rounds times the public number of rows.
     """
     notebook = _in_notebook()
-    if not (notebook or on_terminal() if wanted is None else wanted):
+    if not (notebook or on_terminal() if visible is None else visible):
         yield Bar()
         return
     bar: Bar = _NotebookBar(after) if notebook else _TerminalBar(after)
@@ -38,12 +38,12 @@ def progress(wanted: bool | None = None, after: float = 0.0) -> Iterator[Bar]:
 
 
 def on_terminal() -> bool:
-    """Whether somebody watches stderr."""
+    """Return True if stderr is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _in_notebook() -> bool:
-    """Whether a notebook shows what this process displays; without IPython nothing is imported to find out."""
+    """Return True in a notebook. Imports nothing unless IPython is loaded."""
     if "IPython" not in sys.modules:
         return False
     from rich.console import Console
@@ -52,44 +52,45 @@ def _in_notebook() -> bool:
 
 
 class Bar:
-    """Progress of a run. This one is not shown. Args: after (seconds before the first drawing)."""
+    """Progress of a run, not shown. Args: after (seconds before the first update)."""
 
     def __init__(self, after: float = 0.0) -> None:
-        self._from = time.monotonic() + after
+        self._next_update = time.monotonic() + after
         self._done, self._total = 0, 0
         self._rounds = 0
         self._opened: Sized = ()
 
     def advance(self, rows: int) -> None:
+        """Count rows as done."""
         self._done += rows
-        self._drawn()
+        self._refresh()
 
     def started(self, plan: PreparedRun, rounds: int, opened: Sized) -> None:
-        """The bar's length: rounds times the public number of rows, once that is known."""
+        """Set the bar's length: rounds times the public number of rows (unknown until counted)."""
         self._rounds, self._opened = rounds, opened
         self._total = 0 if plan.rows is None else rounds * plan.rows
-        self._drawn()
+        self._refresh()
 
     @property
-    def words(self) -> str:
-        """Which round is open, as in 'round 3 of 8'."""
+    def label(self) -> str:
+        """Label of the bar, such as 'round 3 of 8'."""
         if not self._opened:
             return "reading" if not self._rounds else "1 round" if self._rounds == 1 else f"{self._rounds} rounds"
         return f"round {len(self._opened)} of {self._rounds}"
 
-    def _drawn(self) -> None:
-        if time.monotonic() >= self._from:
+    def _refresh(self) -> None:
+        if time.monotonic() >= self._next_update:
             self._draw()
 
     def _draw(self) -> None:
         pass
 
     def close(self) -> None:
-        """End the drawing."""
+        """Remove the bar."""
 
 
 class _TerminalBar(Bar):
-    """On stderr."""
+    """Bar on stderr."""
 
     _bar: Any = None
 
@@ -100,27 +101,30 @@ class _TerminalBar(Bar):
 
             columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
             self._bar = Progress(*columns, console=Console(stderr=True), transient=on_terminal())
-            self._task = self._bar.add_task(self.words, total=None)
+            self._task = self._bar.add_task(self.label, total=None)
             self._bar.start()
-        self._bar.update(self._task, description=self.words, completed=self._done, total=self._total or None)
+        self._bar.update(self._task, description=self.label, completed=self._done, total=self._total or None)
 
     def close(self) -> None:
         if self._bar is not None:
+            # a bar in a log file ends full: where it stopped would reveal the true number of rows
             self._bar.update(self._task, completed=1, total=1)
             self._bar.stop()
 
 
 class _NotebookBar(Bar):
-    """The browser's own progress bar: needs no widgets. It shows no number of rows, since a notebook that is saved
-    while a run lasts, or whose kernel dies, keeps it."""
+    """The browser's own progress bar, which needs no widgets.
+
+    It shows no number of rows: a notebook saved during the run, or whose kernel dies, would keep it.
+    """
 
     _shown: Any = None
 
     def _draw(self) -> None:
-        self._from = time.monotonic() + OFTEN
+        self._next_update = time.monotonic() + MIN_INTERVAL
         share = min(100 * self._done // self._total, 100) if self._total else None
-        far, said = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
-        self._show(f"{self.words}: {said}", f"<progress {far}></progress> {self.words}")
+        far, percent = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
+        self._show(f"{self.label}: {percent}", f"<progress {far}></progress> {self.label}")
 
     def _show(self, text: str, html: str) -> None:
         bundle = {"text/plain": text, "text/html": html}

@@ -21,21 +21,21 @@ from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import make
 from cloister.core.session import Session
+from cloister.plugins.methods.error_law import strength
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
     LEFT_OUT,
     OF_POINTS,
     UNFINISHED,
+    cluster_errors,
     count_error,
-    divided,
-    hidden,
-    of_own_rows,
-    of_points,
-    of_steps,
-    sizes_of,
-    strength,
-    unseen,
+    missing_rows,
+    own_row_errors,
+    rows_beyond,
+    sizes_from_cells,
+    step_errors,
+    volume_shares,
 )
 from cloister.plugins.methods.grid_means import MAX_COLUMNS
 from cloister.plugins.populations.arrays import Arrays
@@ -62,15 +62,15 @@ def test_rows_of_a_bucket_add_noise_where_users_are_divided_or_answer_for_themse
     """A quarter of the users: a binomial of n / 4 counted four times, and 4 n for reports that hold by chance 1/2."""
     oracle: Any = make("FrequencyOracle", name)
     (quarter, _) = Budget("pure", 1.0).split_users(PublicRng.from_seed(1), 0.25, 0.75)
-    assert of_own_rows(np.array([100.0, -5.0]), oracle, quarter) == pytest.approx([math.sqrt(100 * spreads), 0.0])
-    whole = of_own_rows(np.array([100.0]), oracle, Budget("pure", 1.0))
+    assert own_row_errors(np.array([100.0, -5.0]), oracle, quarter) == pytest.approx([math.sqrt(100 * spreads), 0.0])
+    whole = own_row_errors(np.array([100.0]), oracle, Budget("pure", 1.0))
     assert whole == pytest.approx([10.0 if spreads == 7 else 0.0])
 
 
 def steps(**changes: Any) -> dict[str, Any]:
     given: dict[str, Any] = {"centers": PAIR, "steps": 0 * PAIR, "noise": np.array([0.1, 0.2]), "radii": np.zeros(2)}
     sizes = np.array([100.0, 400.0])
-    return of_steps(**{"sizes": sizes, "counted": sizes, "count_errors": 7.0, **given, **changes})
+    return step_errors(**{"sizes": sizes, "counted": sizes, "count_errors": 7.0, **given, **changes})
 
 
 def test_where_nothing_moves_and_nothing_is_clipped_errors_are_those_of_noise() -> None:
@@ -132,9 +132,9 @@ def test_a_centre_that_jumped_from_an_empty_place_may_have_met_rows() -> None:
 
 def test_rows_beyond_a_radius_are_missing_and_without_one_none_are() -> None:
     sizes = np.array([60.0, 20.0])
-    assert unseen(sizes, 100, math.inf).tolist() == [0.0, 0.0]
-    assert unseen(sizes, 100, 1.0) == pytest.approx([20 * (0.75 + 0.5), 20 * (0.25 + 0.5)])
-    assert hidden(sizes, 50).tolist() == [0.0, 0.0]
+    assert rows_beyond(sizes, 100, math.inf).tolist() == [0.0, 0.0]
+    assert rows_beyond(sizes, 100, 1.0) == pytest.approx([20 * (0.75 + 0.5), 20 * (0.25 + 0.5)])
+    assert missing_rows(sizes, 50).tolist() == [0.0, 0.0]
 
 
 def grid(weights: Any, error: float) -> Coreset:
@@ -146,8 +146,8 @@ def grid(weights: Any, error: float) -> Coreset:
 def test_the_noise_of_cells_spreads_sizes_as_much_as_is_stated() -> None:
     """Sizes are linear in counts: each count is moved by its error in turn."""
     none = np.empty((0, 2)), np.empty(0), np.empty(0)
-    sizes, stated = sizes_of(grid(100.0, 10.0), PAIR, *none)
-    moved = [sizes_of(grid(100 + error, 10.0), PAIR, *none)[0] - sizes for error in 10 * np.eye(4)]
+    sizes, stated = sizes_from_cells(grid(100.0, 10.0), PAIR, *none)
+    moved = [sizes_from_cells(grid(100 + error, 10.0), PAIR, *none)[0] - sizes for error in 10 * np.eye(4)]
     assert stated == pytest.approx(np.full(2, LEFT_OUT * 10 * math.sqrt(2)))
     assert LEFT_OUT * np.linalg.norm(moved, axis=0) == pytest.approx(stated)
 
@@ -157,17 +157,19 @@ def test_a_cell_as_wide_as_centres_are_apart_holds_all_rows_of_a_group_at_its_bo
     at = np.array([[0.0, 0.0], [1.0, 0.0]])
     corners = np.array([[[0.0, -1.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]])  # both are cut in halves
     cells = coreset(corners.mean(axis=1), 100.0, 0.0, cells=corners)
-    assert sizes_of(cells, at, *none)[1] == pytest.approx(np.full(2, LEFT_OUT * 2 * 100 * BORDER * 0.5), rel=0.02)
+    assert sizes_from_cells(cells, at, *none)[1] == pytest.approx(
+        np.full(2, LEFT_OUT * 2 * 100 * BORDER * 0.5), rel=0.02
+    )
     apart = coreset(np.array([[-3.0, 0.0]]), 100.0, 5.0, cells=np.array([[[-4.0, -1.0], [-2.0, 1.0]]]))
-    assert sizes_of(apart, PAIR, *none)[1] == pytest.approx([LEFT_OUT * 5] * 2)  # the second has no cell
+    assert sizes_from_cells(apart, PAIR, *none)[1] == pytest.approx([LEFT_OUT * 5] * 2)  # the second has no cell
 
 
 def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
     none = np.empty((0, 2)), np.empty(0), np.empty(0)
-    cut = sizes_of(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), *none)[1]  # half of the third cell
+    cut = sizes_from_cells(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), *none)[1]  # half of the third cell
     assert cut == pytest.approx(np.full(2, LEFT_OUT * 100 * BORDER * 0.5), rel=0.02)
     out = np.array([[-1.0, 0.5], [-1.0, 0.7]]), np.array([4.0, -9.0]), np.full(2, 10.0)
-    sizes, more = sizes_of(grid(100.0, 10.0), PAIR, *out)
+    sizes, more = sizes_from_cells(grid(100.0, 10.0), PAIR, *out)
     assert sizes == pytest.approx([195.0, 200.0])  # kept cells are those whose noise is positive
     assert more == pytest.approx([LEFT_OUT * 10 * math.sqrt(4), LEFT_OUT * 10 * math.sqrt(2)])
 
@@ -179,26 +181,28 @@ def test_cells_that_nobody_shares_leave_no_error_and_none_that_is_not_a_number(c
     at = np.linspace(1.0, 2.0, cells)  # of each as many points as 2^15 allows: 32, or 25, 20, 11
     corners = np.stack([np.column_stack([at, at * 0]), np.column_stack([at + 0.1, at * 0 + 1])], axis=1)
     some = coreset(corners.mean(axis=1), 100.0, 0.0, cells=corners)
-    assert divided(corners, PAIR).tolist() == [[0.0, 1.0]] * cells
-    assert sizes_of(some, PAIR, np.empty((0, 2)), np.empty(0), np.empty(0))[1].tolist() == [0.0, 0.0]
+    assert volume_shares(corners, PAIR).tolist() == [[0.0, 1.0]] * cells
+    assert sizes_from_cells(some, PAIR, np.empty((0, 2)), np.empty(0), np.empty(0))[1].tolist() == [0.0, 0.0]
 
 
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
     between = Coreset(np.array([[-1.0, 0.0], [0.0, 0.1], [1.0, 0.0]]), np.array([100.0, 50.0, 100.0]))
-    found = of_points(between, PAIR, PAIR, WIDE, missing=np.array([0.0, 40.0]))
+    found = cluster_errors(between, PAIR, PAIR, WIDE, missing=np.array([0.0, 40.0]))
     assert found["weights_error"].max() > 50
     assert found["weights_error"][1] >= 40
     for empty, k in itertools.product((np.zeros(3), np.array([0.0, 1.0, -4.0])), (1, 2)):
-        some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], WIDE)
+        some = cluster_errors(Coreset(between.points, empty), PAIR[:k], PAIR[:k], WIDE)
         assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
 
 
 def test_what_one_group_may_lose_another_may_gain() -> None:
     points = Coreset(np.array([[-1.0, 0.0], [-0.1, 0.0], [1.0, 0.0]]), np.array([100.0, 300.0, 0.0]))
-    first, second = of_points(points, PAIR, PAIR, WIDE)["weights_error"]
+    first, second = cluster_errors(points, PAIR, PAIR, WIDE)["weights_error"]
     assert second == pytest.approx(first, rel=0.05)
     noisy = attrs.evolve(points, errors=Errors(np.zeros(3), np.array([50.0, 0.0, 0.0])))
-    assert of_points(noisy, PAIR, PAIR, WIDE)["weights_error"][0] > first  # a point in doubt stands for rows around it
+    assert (
+        cluster_errors(noisy, PAIR, PAIR, WIDE)["weights_error"][0] > first
+    )  # a point in doubt stands for rows around it
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -208,7 +212,7 @@ def test_rows_in_doubt_move_a_mean_by_the_distance_of_the_next_centre_in_one_col
     at = np.zeros((2, d))
     at[:, 0] = -1.0, 1.0
     sizes, sums = np.array([100.0, 400.0]), np.array([30.0, 500.0])
-    found = of_points(coreset(at, sizes, 0.0, sums), at, at, cube(d, 10.0))
+    found = cluster_errors(coreset(at, sizes, 0.0, sums), at, at, cube(d, 10.0))
     doubt = found["weights_error"] / OF_POINTS
     assert (doubt > 0).all()
     expected = np.sqrt(sums**2 + doubt**2 * 2**2 / d) / sizes
@@ -217,7 +221,7 @@ def test_rows_in_doubt_move_a_mean_by_the_distance_of_the_next_centre_in_one_col
 
 def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
     centers = np.concatenate([PAIR, [[9.0, 9.0]]])
-    found = of_points(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)
+    found = cluster_errors(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)
     assert found["weights_error"][2] == OF_POINTS * 6.0
     assert found["centers_error"][2].tolist() == [WIDE.diameter / 2] * 2
 
@@ -278,4 +282,4 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
 
 def test_cells_are_divided_by_volume() -> None:
     cells = np.array([[[-2.0, -1.0], [-1.0, 1.0]], [[-0.5, -1.0], [0.5, 1.0]], [[-0.25, -1.0], [0.75, 1.0]]])
-    assert divided(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)
+    assert volume_shares(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)

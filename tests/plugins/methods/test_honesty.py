@@ -15,7 +15,7 @@ from cloister.core.clustering import Problem
 from cloister.core.types import Floats
 from cloister.metrics import labels
 from cloister.plugins.methods.clipping import DistanceBins
-from cloister.plugins.methods.distances import GROUP_BINS, Distances, GroupDistances, Reach, plausible, tail
+from cloister.plugins.methods.distances import GROUP_BINS, Distances, GroupDistances, Reach, plausible_rows, tail
 from cloister.plugins.methods.grid_means import cut_off
 from cloister.plugins.methods.rounds import nearest_within
 from tests.plugins.methods.runs import LOCAL, cube, made, run
@@ -94,14 +94,14 @@ def test_what_clipping_cut_off_is_stated(monkeypatch: pytest.MonkeyPatch) -> Non
     from cloister.plugins.methods import measuring
 
     rows = np.random.default_rng(5).exponential([0.2, 0.05], (8000, 2)).clip(0, 1)
-    stated, cut = measuring.of_steps, list[Floats]()
+    stated, cut = measuring.step_errors, list[Floats]()
 
     def seen(*args: Any, **more: Any) -> dict[str, Any]:
         if np.ndim(more["cut"]):
             cut.append(more["cut"])
         return stated(*args, **more)
 
-    monkeypatch.setattr(measuring, "of_steps", seen)
+    monkeypatch.setattr(measuring, "step_errors", seen)
     for seed in range(4):
         run(made("radius-means"), rows, Problem(2, cube(2), 8000, Budget("gaussian", 0.003)), seed)
     assert len(cut) == 4 * 2
@@ -187,7 +187,7 @@ def test_thin_rows_of_many_bins_show_together() -> None:
 
 
 def test_the_public_number_of_rows_is_believed_unless_counts_say_clearly_that_it_is_another() -> None:
-    assert plausible(1029.0, 10.0, 1000) == 1000.0
-    assert plausible(1031.0, 10.0, 1000) == 1031.0
-    assert plausible(969.0, 10.0, 1000) == 969.0
-    assert plausible(-50.0, 10.0, 1000) == 1.0
+    assert plausible_rows(1029.0, 10.0, 1000) == 1000.0
+    assert plausible_rows(1031.0, 10.0, 1000) == 1031.0
+    assert plausible_rows(969.0, 10.0, 1000) == 969.0
+    assert plausible_rows(-50.0, 10.0, 1000) == 1.0

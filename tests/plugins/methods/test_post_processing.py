@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from cloister.core.domains import Box
-from cloister.plugins.methods.post_processing import denoised, empirical_bayes, placed, pooled_james_stein, projected
+from cloister.plugins.methods.post_processing import (
+    denoised,
+    empirical_bayes,
+    place_clusters,
+    pooled_james_stein,
+    project_to_simplex,
+)
 from tests.plugins.tables import coreset
 
 
@@ -22,7 +28,7 @@ def test_projected_counts_are_the_nearest_of_their_total_that_are_not_negative()
     g = np.random.default_rng(2)
     for _ in range(100):
         counts, total = g.standard_normal(5) * 10, float(g.uniform(0.1, 30))
-        found = projected(counts, total)
+        found = project_to_simplex(counts, total)
         assert found.min() >= 0
         assert np.isclose(found.sum(), total)
         less, positive = counts - found, found > 0
@@ -45,12 +51,12 @@ def test_clusters_of_released_points_move_by_the_noise_of_their_sums() -> None:
     points = np.array([[0.5, 0.5], [0.5, 0.7], [-0.5, -0.5], [-0.6, 0.0]])
     cells = coreset(points, [60.0, 40.0, 20.0, -5.0], 1.0, [30.0, 40.0, 10.0, 99.0])
     centers = np.array([[0.5, 0.6], [-0.5, -0.4], [9.0, 9.0]])
-    found, weights = placed(centers, cells, square)
+    found, weights = place_clusters(centers, cells, square)
     kept = (2 / 3) / (2 / 3 + 2 * np.array([50 / 100, 10 / 20, 0.0]) ** 2)  # a light point counts nowhere
     assert np.allclose(found, np.array([0.0, 3.0]) + kept[:, None] * [[0.5, 0.6], [-0.5, -0.4], [1.0, 1.0]])
     assert weights.tolist() == [100.0, 20.0, 0.0]
     nothing = coreset(points, -1.0, 1.0, 1e9)
-    assert np.allclose(placed(centers[:2], nothing, square)[0], [0.0, 3.0])  # clusters of no weight are nowhere
+    assert np.allclose(place_clusters(centers[:2], nothing, square)[0], [0.0, 3.0])  # clusters of no weight are nowhere
 
 
 def test_factors_of_steps_are_those_of_one_energy_that_all_of_them_share() -> None:
@@ -67,6 +73,6 @@ def test_factors_of_steps_are_those_of_one_energy_that_all_of_them_share() -> No
 def test_a_repeated_centre_is_moved_as_far_as_the_one_it_repeats() -> None:
     """One point, three centres: the two that hold nothing know no more than the first."""
     points = coreset(np.array([[0.8, 0.0]]), 10.0, 50.0, 28.0)
-    centers, _ = placed(np.repeat(points.points, 3, axis=0), points, Box((-1.0, -1.0), (1.0, 1.0)))
+    centers, _ = place_clusters(np.repeat(points.points, 3, axis=0), points, Box((-1.0, -1.0), (1.0, 1.0)))
     assert (centers == centers[0]).all()
     assert np.abs(centers).max() < 0.1

@@ -13,7 +13,9 @@ from cloister.accounting.composition import Spent
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.metrics import nicv
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable, inside
+from cloister.plugins.methods.weighted_centers.hashes import PStable
+from cloister.plugins.methods.weighted_centers.intervals import Intervals, inside
+from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
 from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
 from cloister.run.request import PreparedRun
 from tests.alarms import Alarm
@@ -103,11 +105,11 @@ TREE = Prefixes((6, 12, 18, 24, 30, 36, 42, 48))
 def test_without_noise_the_heavy_values_come_back_in_order_and_few_buckets_are_looked_at() -> None:
     values = np.repeat(np.array([2**47 + 5, 77, 2**40 + 1, 2**40 + 2]), [900, 500, 40, 20])
     counts = Counted(TREE.of(values), 10.0)
-    ids, found = TREE.heavy(counts, most=10)
+    ids, found = TREE.heavy(counts, max_values=10)
     assert ids.tolist() == [2**47 + 5, 77, 2**40 + 1]
     assert found.tolist() == [900, 500, 40]
     assert sum(counts.looked) <= 64 * 4 * 8
-    assert TREE.heavy(counts, most=1)[0].tolist() == [2**47 + 5]
+    assert TREE.heavy(counts, max_values=1)[0].tolist() == [2**47 + 5]
 
 
 def test_lengths_that_make_no_tree_and_chances_that_make_no_family_are_refused() -> None:

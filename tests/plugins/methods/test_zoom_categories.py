@@ -16,7 +16,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.lab.made import hospital
+from cloister.lab.hospital import hospital
 from cloister.metrics import labels
 from cloister.plugins.methods.zoom import SPREAD, Zoom, distance
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian

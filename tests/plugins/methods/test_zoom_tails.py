@@ -18,17 +18,8 @@ from cloister.core.domains import Box
 from cloister.core.frames import GROUP
 from cloister.core.registry.making import make
 from cloister.plugins.methods.zoom import Zoom
-from cloister.plugins.methods.zoom_ranges import (
-    CODES,
-    EASE,
-    RISK,
-    Promise,
-    Tail,
-    certain,
-    interval,
-    total_variance,
-    worst,
-)
+from cloister.plugins.methods.zoom_ranges import CODES, interval
+from cloister.plugins.methods.zoom_tails import EASE, RISK, Promise, Tail, certain, total_variance, worst
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts

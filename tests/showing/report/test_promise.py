@@ -14,8 +14,9 @@ from cloister.core.trust import TRUSTS
 from cloister.run.result import Result
 from cloister.run.statement import Spend
 from cloister.showing.profile import profile_of
+from cloister.showing.report.budget import lines_of
 from cloister.showing.report.clusters import MOST_DOTS, OWN_DOTS, cards_of
-from cloister.showing.report.promise import GUESSES, USER, chance, lines_of, meaning, warnings
+from cloister.showing.report.promise import GUESSES, USER, chance, meaning, warnings
 from tests.showing.report.pages import STATEMENT, made
 
 
@@ -67,7 +68,7 @@ def test_a_promise_for_rows_is_not_told_as_one_for_users_nor_the_other_way_round
         said = " ".join(meaning(attrs.evolve(STATEMENT, trust=trust, rows_per_user=several)))
         assert (USER in said) == (several is not None)
         assert (GUESSES[TRUSTS[trust].relation] in said) == (several is None)
-        assert ("One row is one person, unless you know otherwise" in said) == (several is None)
+        assert ("This assumes one row per person" in said) == (several is None)
 
 
 def test_without_noise_nothing_is_promised() -> None:
@@ -93,7 +94,7 @@ def test_shares_of_the_budget_add_up_in_each_unit_and_like_questions_share_a_lin
         (75.0, "ε 4 of 75.0% of the people"),
         (None, "unlimited"),
     ]
-    assert lines[0].asked == "how many rows fall in each bucket (2 questions)"
+    assert lines[0].question == "how many rows fall in each bucket (2 questions)"
 
 
 def cards(result: Result) -> Any:

@@ -3,7 +3,7 @@
 1. P: (L + 1) k public points.
 2. 4 sqrt(d) rounds. Ask how many rows are nearest to each point of P. Keep the largest counts, until they hold n rows.
    C: weighted k-means of the kept points, each centre as far from the middle as its noise and all counts' lets
-   believe (``placed``, ``known``).
+   believe (``place_clusters``, ``middle_shrinkage``).
    P: C, and L mutants of each c in C.
 3. The last C.
 
@@ -43,14 +43,14 @@ from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.post_processing import known, placed
+from cloister.plugins.methods.post_processing import middle_shrinkage, place_clusters
 from cloister.plugins.methods.rounds import equal_cells
 
 EXTENT: Final = 0.7
 """Share of the domain around its middle, which the first points are in."""
 
 POINTS: Final = 3.0
-"""Times n over the standard error of a count: how many points there are."""
+"""Number of points, over n divided by the standard error of a count."""
 
 FEWEST, MOST = 4, 1024
 """Mutants of a centre; points, where k is less than a fifth of them."""
@@ -78,17 +78,21 @@ class Evolution(Generic[T]):
         points = spread(k * (1 + mutants), domain, rng.child("start"))  # 1.
         centers, weights = points[:k], np.zeros(k)
         for number, budget in enumerate(budgets):  # 2.
-            every, seed = np.arange(len(points)), rng.child("round", number)
-            near = NearestCenter(session.agreed(domain.snap(points)), domain.max_norm)
-            (counts,) = session.ask(count(near, oracle=self.counts, budget=budget))
-            kept = session.release(fittest(domain.real(near.centers) - domain.middle, counts, problem.rows))
-            centers, weights = placed(self.solver.solve(kept, k, seed.child("solve")), kept.value, domain)
-            centers = domain.middle + known(counts.standard_error(every), problem.rows) * (centers - domain.middle)
+            ids, seed = np.arange(len(points)), rng.child("round", number)
+            assignment = NearestCenter(session.agreed(domain.snap(points)), domain.max_norm)
+            (counts,) = session.ask(count(assignment, oracle=self.counts, budget=budget))
+            survivors = session.release(fittest(domain.real(assignment.centers) - domain.middle, counts, problem.rows))
+            centers, weights = place_clusters(
+                self.solver.solve(survivors, k, seed.child("solve")), survivors.value, domain
+            )
+            centers = domain.middle + middle_shrinkage(counts.standard_error(ids), problem.rows) * (
+                centers - domain.middle
+            )
             points = domain.truncate(offspring(centers, mutants, step, seed.child("mutants")))
         return Clustering(centers, weights, {"rounds": len(budgets), "points": len(points)})  # 3.
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
-        """Budget of each round: under Local trust, disjoint shares of the users."""
+        """Return the budget of each round: under Local trust, disjoint shares of the users."""
         even = (1.0,) * (self.rounds or int(4 * math.sqrt(problem.domain.dimension)))
         return problem.budget.split_users(rng, *even) if self.counts.trust is Local else problem.budget.split(*even)
 
@@ -105,20 +109,20 @@ def spread(n: int, domain: Domain, rng: PublicRng) -> Floats:
 
 
 def fittest(points: Floats, counts: Counts, rows: int) -> Coreset:
-    """The points (m, d) of the largest counts, until they hold all rows; relative to the middle, as they are."""
-    every = np.arange(len(points))
-    sizes, errors = np.maximum(counts.at(every), 0.0), counts.standard_error(every)
+    """Return the points (m, d) of the largest counts, until they hold all rows."""
+    ids = np.arange(len(points))
+    sizes, errors = np.maximum(counts.at(ids), 0.0), counts.standard_error(ids)
     order = np.argsort(-sizes, kind="stable")
     room = np.maximum(rows - (sizes[order].cumsum() - sizes[order]), 0.0)
     weights = np.minimum(sizes[order], room)
-    kept = order[weights > 0] if (weights > 0).any() else order
-    norms = lengths(points[kept])
-    noise = Errors(errors[kept], errors[kept] * norms / math.sqrt(points.shape[1]))
-    return Coreset(points[kept], weights[: len(kept)], errors=noise)
+    fit_ids = order[weights > 0] if (weights > 0).any() else order
+    norms = lengths(points[fit_ids])
+    noise = Errors(errors[fit_ids], errors[fit_ids] * norms / math.sqrt(points.shape[1]))
+    return Coreset(points[fit_ids], weights[: len(fit_ids)], errors=noise)
 
 
 def offspring(centers: Floats, mutants: int, step: float, rng: PublicRng) -> Floats:
-    """The centres (k, d) themselves, and so many mutants of each."""
+    """Return the centres (k, d) and this many mutants of each."""
     moved: Floats = centers + step * levy((mutants, *centers.shape), rng)
     return np.concatenate([centers, *moved])
 

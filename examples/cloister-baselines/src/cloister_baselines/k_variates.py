@@ -37,7 +37,7 @@ from cloister.core.roles import FrequencyOracle, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.post_processing import group_sizes, nearest
 
 MAX_NODES = 2**16
 """Nodes: each is looked at."""
@@ -67,21 +67,26 @@ class KVariates(Generic[T]):
             count(nodes, oracle=self.counts, budget=per_count),
             vector_sum(Rows.of(nodes, domain), oracle=self.sums, budget=per_sum),
         )
-        every = np.arange(nodes.space.sizes[0])
-        sizes, errors = counts.at(every), counts.standard_error(every)
-        kept = np.flatnonzero(sizes > self.significance * errors)
-        if len(kept) < problem.k:
-            kept = np.sort(np.argsort(-sizes, kind="stable")[: problem.k])
-        weights = np.maximum(sizes[kept], 1.0)
-        variates = domain.truncate(sums.at(kept) / weights[:, None] + domain.middle)
+        ids = np.arange(nodes.space.sizes[0])
+        sizes, errors = counts.at(ids), counts.standard_error(ids)
+        heavy = np.flatnonzero(sizes > self.significance * errors)
+        if len(heavy) < problem.k:
+            heavy = np.sort(np.argsort(-sizes, kind="stable")[: problem.k])
+        weights = np.maximum(sizes[heavy], 1.0)
+        variates = domain.truncate(sums.at(heavy) / weights[:, None] + domain.middle)
         drawn = seeded(variates, weights, problem.k, self.power, rng.child("draw").generator())
         centers = variates[drawn]
-        return Clustering(centers, held(nearest(variates, centers), sizes[kept], problem.k), {"nodes": len(kept)})
+        return Clustering(
+            centers, group_sizes(nearest(variates, centers), sizes[heavy], problem.k), {"nodes": len(heavy)}
+        )
 
 
 def seeded(points: Floats, weights: Floats, k: int, power: float, g: np.random.Generator) -> Ints:
-    """Indices (k,): each is drawn with probability proportional to weight * (distance to the nearest drawn one)^power,
-    the first by weight alone; by weight again where every point is drawn."""
+    """Draw k indices by k-means++ seeding with distances to any power.
+
+    Each is drawn with probability proportional to weight * (distance to the nearest drawn one)^power; the first by
+    weight alone, and so are all once every point is drawn.
+    """
     masses, drawn = weights, list[int]()
     gaps = np.full(len(points), np.inf)
     for _ in range(k):

@@ -1,9 +1,8 @@
-"""The baseline that everybody thinks of first: every person sends her row with noise on it, and the noised rows are
-clustered.
+"""Clustering of rows that were noised one by one: the baseline that everybody thinks of first.
 
 Guarantee (Local; replace one row; pure, no delta): that of the randomiser of one vector
 (``oracles.local.vectors.channel``): a person's one report is epsilon-DP. Noised rows are unbiased, so that the mean
-of a cluster would be right if anybody knew which rows are in it; but the noise of one row, of squared length about d /
+of a cluster would be right if its rows were known; but the noise of one row, of squared length about d /
 m(eps)^2 times the squared radius, is far longer than any distance between clusters, and k-means finds the shape of the
 noise. Chang et al. 2021, footnote 9, found no setting up to a million rows in which it works.
 
@@ -68,8 +67,10 @@ class NaiveNoise:
 @final
 @attrs.frozen
 class OneBucketEach:
-    """As many buckets as users. A row cannot tell its user: all are put in the first, and the oracle tells them
-    apart."""
+    """Bucketing with as many buckets as users.
+
+    A row cannot tell its user: all are put in the first bucket, and the oracle tells them apart.
+    """
 
     users: int
 
@@ -111,10 +112,13 @@ class EveryRowChannel(Keeping[VectorAnswers]):
     """Reports are kept; each is one noised row. Without a report it is zero, as a row in the middle is on average."""
 
     def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:
-        asked, ((users, said),) = self.asked, self.parts(summary)
-        rows, signs = np.zeros((asked.sizes[0], asked.dimension)), asked.signs(np.zeros(len(users), np.int64), users, 0)
-        for some in asked.blocks(np.arange(len(users)), 0):
-            found = asked.estimates(users[some], said[some], 0) * (signs[some] * asked.value)[:, None]
-            known = users[some] < np.uint64(len(rows))
-            rows[users[some][known].astype(np.int64)] = found[known]
-        return LookupTable(lambda ids, level: rows[ids], [math.sqrt(asked.variance / asked.rows)])
+        question, ((users, payloads),) = self.asked, self.parts(summary)
+        rows, signs = (
+            np.zeros((question.sizes[0], question.dimension)),
+            question.signs(np.zeros(len(users), np.int64), users, 0),
+        )
+        for block in question.blocks(np.arange(len(users)), 0):
+            estimates = question.estimates(users[block], payloads[block], 0) * (signs[block] * question.value)[:, None]
+            valid = users[block] < np.uint64(len(rows))
+            rows[users[block][valid].astype(np.int64)] = estimates[valid]
+        return LookupTable(lambda ids, level: rows[ids], [math.sqrt(question.variance / question.rows)])

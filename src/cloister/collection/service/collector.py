@@ -333,9 +333,8 @@ class Collector:
         self.rates.forget()
         if self.opened is not None:
             closed = await asyncio.to_thread(self.opened.next.exists)
-            await asyncio.to_thread(
-                self._check_plan
-            )  # afterwards: the answers may be another plan's, put here meanwhile
+            # the plan is checked last, or answers of another plan put there meanwhile would count
+            await asyncio.to_thread(self._check_plan)
             if closed:
                 self._last, self.opened = self.opened, None
         if self.opened is None and not self.done:

@@ -38,30 +38,33 @@ class Auto(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         errors = self.errors(problem)
         picked = min(errors, key=lambda name: (errors[name], name))
-        found = self.candidates[picked].cluster(problem, session, rng)
-        return Clustering(found.centers, found.weights, {**found.details, "picked": picked, "predicted errors": errors})
+        clustering = self.candidates[picked].cluster(problem, session, rng)
+        return Clustering(
+            clustering.centers, clustering.weights, {**clustering.details, "picked": picked, "predicted errors": errors}
+        )
 
     @property
     def chooses_k(self) -> bool:
         return any(map(chooses_k, self.candidates.values()))
 
     def errors(self, problem: Problem) -> dict[str, float]:
-        """The predicted error of every candidate that can solve the problem.
+        """Return the predicted error of every candidate that can solve the problem.
 
-        Raises: InvalidInput: none can.
+        Raises:
+            InvalidInput: none can.
         """
-        found, reasons = dict[str, float](), list[str]()
+        predicted, reasons = dict[str, float](), list[str]()
         for name, method in self.candidates.items():
             try:
                 if problem.fewest is not None and not chooses_k(method):
                     raise InvalidInput("it cannot choose k")
-                found[name] = predicted_error(method, problem)
+                predicted[name] = predicted_error(method, problem)
             except InvalidInput as error:
                 reasons.append(f"{name}: {error}")
-        if not found:
+        if not predicted:
             raise InvalidInput(f"no candidate can solve this problem: {'; '.join(reasons)}")
-        return found
+        return predicted
 
     def expected_error(self, problem: Problem) -> float:
-        """That of the candidate picked."""
+        """Return the predicted error of the candidate picked."""
         return min(self.errors(problem).values())

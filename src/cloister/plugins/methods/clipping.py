@@ -26,13 +26,13 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Sums
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.post_processing import projected
+from cloister.plugins.methods.post_processing import project_to_simplex
 
 BINS = 24
-"""Of a histogram of distances."""
+"""Bins of a histogram of distances."""
 
 BLOCK = 2**15
-"""Numbers that are worked on at once: a chunk and its temporaries would not stay in a core's cache."""
+"""Numbers per block of work: larger chunks and their temporaries would not stay in a core's cache."""
 
 SCALE = REACH
 """B. Sums of 2^31 vectors stay below 2^51, and a radius is resolved to a millionth."""
@@ -64,11 +64,15 @@ class ClippedOffsets:
             raise InvalidInput(f"origins must be lattice points of norm at most {REACH}, and radii at least one step")
 
     @classmethod
-    def around(cls, near: NearestCenter, radii: Floats, domain: Domain, session: Session[Any] | None = None) -> Self:
-        """Rows relative to their nearest centre. Args: radii (k,) in the caller's units; session, of radii that were
-        found from its answers (``Session.agreed``)."""
-        whole = in_steps(radii, domain)
-        return cls(near, near.centers, whole if session is None else session.agreed(whole))
+    def around(
+        cls, assignment: NearestCenter, radii: Floats, domain: Domain, session: Session[Any] | None = None
+    ) -> Self:
+        """Return rows relative to their nearest centre, clipped to radii (k,) in the caller's units.
+
+        Radii that come from a session's answers need that session (``Session.agreed``).
+        """
+        lattice_radii = lattice_steps(radii, domain)
+        return cls(assignment, assignment.centers, lattice_radii if session is None else session.agreed(lattice_radii))
 
     @property
     def bound(self) -> Bound:
@@ -77,8 +81,8 @@ class ClippedOffsets:
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         values, step = np.empty(rows.shape, np.int64), max(1, BLOCK // rows.shape[1])
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            values[some] = self._clipped(rows[some], buckets[some, 0])  # truncates towards zero
+            block = slice(start, start + step)
+            values[block] = self._clipped(rows[block], buckets[block, 0])  # truncates towards zero
         return values
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
@@ -91,12 +95,12 @@ class ClippedOffsets:
             **self.bound.bundled,
         }
 
-    def _clipped(self, rows: Ints, mine: Ints) -> Floats:
+    def _clipped(self, rows: Ints, buckets: Ints) -> Floats:
         one = len(self._origins) == 1  # "wrap", for rows in no bucket, would count down to the one origin
         offsets = rows.astype(np.float64)
-        offsets -= self._origins if one else np.take(self._origins, mine, axis=0, mode="wrap")
+        offsets -= self._origins if one else np.take(self._origins, buckets, axis=0, mode="wrap")
         lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
-        factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, mine, mode="wrap"))
+        factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, buckets, mode="wrap"))
         offsets *= factors[:, None]
         return offsets
 
@@ -106,11 +110,11 @@ class ClippedOffsets:
 
     def read(self, sums: Sums) -> tuple[Floats, Floats]:
         """Noisy sums of offsets (m, d), and their standard errors (m,), of all buckets in the caller's units."""
-        every, scale = np.arange(self.cells.space.sizes[0]), self.radii / SCALE
-        return sums.at(every) * scale[:, None], sums.standard_error(every) * scale
+        ids, scale = np.arange(self.cells.space.sizes[0]), self.radii / SCALE
+        return sums.at(ids) * scale[:, None], sums.standard_error(ids) * scale
 
 
-def in_steps(radii: Floats, domain: Domain) -> Ints:
+def lattice_steps(radii: Floats, domain: Domain) -> Ints:
     """Radii (m,) in lattice steps, from one to the widest that a domain can be."""
     return np.clip(np.rint(radii / domain.unit), 1, 2 * REACH).astype(np.int64)
 
@@ -160,13 +164,13 @@ class DistanceBins:
         }
 
     def quantile(self, counts: Floats, share: float, rows: float, domain: Domain) -> float:
-        """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.
+        """Estimate the radius, in the caller's units, within which this share of the rows lies.
 
         Counts (number,), of all groups, are moved to the nearest ones that are not negative and add up to ``rows``, so
         that noise in empty bins hardly counts; of nothing at all, every bin holds as much. Rows of one bin are taken to
         be spread evenly over the logarithm. At least one lattice step.
         """
-        held = np.append(0.0, projected(counts, rows).cumsum())
-        found = min(int(np.searchsorted(held[1:], share * rows)), self.number - 1)
-        inside = (share * rows - held[found]) / max(held[found + 1] - held[found], 1e-300)
-        return max(1.0, float(np.sqrt(self.edges[found] * 2.0 ** (self.step * (min(inside, 1.0) - 1))))) * domain.unit
+        cumulative = np.append(0.0, project_to_simplex(counts, rows).cumsum())
+        index = min(int(np.searchsorted(cumulative[1:], share * rows)), self.number - 1)
+        inside = (share * rows - cumulative[index]) / max(cumulative[index + 1] - cumulative[index], 1e-300)
+        return max(1.0, float(np.sqrt(self.edges[index] * 2.0 ** (self.step * (min(inside, 1.0) - 1))))) * domain.unit

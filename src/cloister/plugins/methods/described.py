@@ -1,6 +1,6 @@
-"""A clustering whose groups are described: by counts, in any columns, of the rows nearest to each released centre.
+"""Clustering with histograms: counts, in any columns, of the rows nearest to each released centre.
 
-1. The method in the slot clusters the rows by their first columns, with the rest of the budget. It sees no other.
+1. The method in the slot clusters the rows by their first columns, with the rest of the budget.
 2. One question: of the rows of each group, how many have each value of a category, or are in each of ``bins`` equal
    parts of a number's range. Where more than ``MOST`` columns are named it is asked in two rounds: of all columns, with
    a third of the share, and then of those that tell the groups apart best by these noisy counts. That choice looks at
@@ -17,8 +17,8 @@ Under Local trust a part of the people, ``share`` of them, answers the question,
 Groups are those of the released centres, in the units that the run took distances in. Figures are of the rows as the
 run clipped them.
 
-Source: counts of a partition (Dwork, McSherry, Nissim, Smith 2006). That clusters are explained by noisy histograms,
-and attributes chosen privately before: DPClustX (arXiv 2506.05900).
+Source: counts of a partition (Dwork, McSherry, Nissim, Smith 2006); noisy histograms that explain clusters, of
+attributes chosen privately before: DPClustX (arXiv 2506.05900).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Facets:
         return np.column_stack([group * size + code for size, code in zip(self.sizes, codes, strict=True)])
 
     def _codes(self, rows: Ints, facet: Facet) -> Ints:
-        """The value of each row (n,). Of a category: the first of its columns that is positive; none is all others."""
+        """Return each row's value (n,): of a category, its first positive column, or ``values`` without one."""
         if facet.values:
             there = rows[:, facet.position : facet.position + facet.values] > 0
             return np.where(there.any(axis=1), there.argmax(axis=1), facet.values)
@@ -133,50 +133,50 @@ class DescribedGroups(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows of each group have each value")
     columns: str = option(
         default="",
-        help="what groups are described by: positions of columns of numbers, as in 0,3, and of a category's first "
-        "value with how many it lists, as in 4:12; empty: every column, as numbers",
+        help="columns to count: positions of numbers, as in 0,3, and of a category's first value with its number of "
+        "values, as in 4:12; empty: every column, as numbers",
     )
-    beside: int = option(default=0, low=0, help="so many of the last columns are described only, and not clustered by")
-    share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="of the budget, for the description")
+    beside: int = option(default=0, low=0, help="number of last columns that are counted but not clustered by")
+    share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="share of the budget for these counts")
     bins: int = option(default=16, low=2, high=1024, help="equal parts of a number's range")
 
     def __attrs_post_init__(self) -> None:
         self._listed()
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        look, rest = self.parts(problem, rng)
+        look, remaining = self.parts(problem, rng)
         facets = self._facets(problem.domain)
-        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
-        frame = Frame.of(problem.domain, found.details, rest.domain.dimension)
+        clustering = self.method.cluster(remaining, session.on_first_columns(remaining.domain), rng.child("method"))
+        frame = Frame.of(problem.domain, clustering.details, remaining.domain.dimension)
         view = session.framed(frame.lattice, cube(problem.domain.dimension))
-        near = frame.near(found.centers, problem.k, view)
+        assignment = frame.near(clustering.centers, problem.k, view)
 
         def asked(of: tuple[Facet, ...], part: Problem, size: int = 0) -> Answered:
-            cells = Facets(near, of, frame.sides, self.bins, size)
+            cells = Facets(assignment, of, frame.sides, self.bins, size)
             (answer,) = view.ask(count(cells, oracle=self.counts, budget=part.budget))
-            others = len(of) / part.budget.fraction - 1 if self._of_people else 0.0
-            return Answered.of(answer, cells, [facet.size(self.bins) for facet in of], len(found.centers), others)
+            unasked = len(of) / part.budget.fraction - 1 if self._of_people else 0.0
+            return Answered.of(answer, cells, [facet.size(self.bins) for facet in of], len(clustering.centers), unasked)
 
         chosen = list(range(len(facets)))
         if len(facets) <= MOST:
             answered = asked(facets, look)
         else:
             first, second = self._split(look, rng.child("choice"), CHOICE)
-            every = asked(facets, first)
-            chosen = session.agreed(np.array(every.most_telling())).clip(0, len(facets) - 1).tolist()
+            overall = asked(facets, first)
+            chosen = session.agreed(np.array(overall.most_telling())).clip(0, len(facets) - 1).tolist()
             again = asked(tuple(facets[i] for i in chosen), second, max(facet.size(self.bins) for facet in facets))
-            answered = every.chosen(chosen).beside(again)
+            answered = overall.chosen(chosen).beside(again)
         edges = [[] if facets[i].values else frame.edges(facets[i].position, self.bins) for i in chosen]
-        told = {"columns": chosen, "edges": edges, **answered.plain}
-        return attrs.evolve(found, details={**found.details, "described": told})
+        description = {"columns": chosen, "edges": edges, **answered.plain}
+        return attrs.evolve(clustering, details={**clustering.details, "described": description})
 
     def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
-        """The problems of the description and of the method, whose domain is that of the first columns."""
-        look, rest = self._split(problem, rng.child("shares"), self.share)
-        return look, attrs.evolve(rest, domain=first_columns(problem.domain, self.beside))
+        """Split the problem into the histograms' and the method's, whose domain is the first columns."""
+        look, remaining = self._split(problem, rng.child("shares"), self.share)
+        return look, attrs.evolve(remaining, domain=first_columns(problem.domain, self.beside))
 
     def error(self, problem: Problem) -> float:
-        """Standard error of one count, in rows, by public figures; before any choice of columns."""
+        """Return the standard error of one count, in rows, by public figures and before columns are chosen."""
         look, _ = self.parts(problem, ANY_KEY)
         sizes = tuple(problem.k * facet.size(self.bins) for facet in self._facets(problem.domain))
         variance = self.counts.variance(Space(sizes), look.budget, look.context(look.budget))
@@ -241,13 +241,15 @@ class DescribedGroups(Generic[T]):
         """Parts of the budget; under Local trust, where each person pays for all that she answers, of the people."""
         if not self._of_people:
             return problem.split(share)
-        look, rest = problem.budget.split_users(rng, share, 1 - share)
-        return attrs.evolve(problem, budget=look), attrs.evolve(problem, budget=rest)
+        look, remaining = problem.budget.split_users(rng, share, 1 - share)
+        return attrs.evolve(problem, budget=look), attrs.evolve(problem, budget=remaining)
 
     def _facets(self, domain: Domain) -> tuple[Facet, ...]:
         facets = self._listed() or tuple(Facet(j) for j in range(domain.dimension))
         if any(facet.position + max(1, facet.values) > domain.dimension for facet in facets):
-            raise InvalidInput(f"columns is '{self.columns}', and there are {domain.dimension}: count them from 0")
+            raise InvalidInput(
+                f"columns is '{self.columns}', but there are {domain.dimension} columns: count them from 0"
+            )
         if hidden := [j for j in unknown_columns(domain) if j >= domain.dimension - self.beside]:
             raise InvalidInput(f"column {hidden[0]} is described only, and its range is not known: give its bounds")
         return facets
@@ -272,39 +274,47 @@ class Answered:
     variances: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, answer: Counts, cells: Facets, sizes: Sequence[int], k: int, others: float) -> Answered:
-        """Args: sizes (m of each facet), k (groups that there are), others (people that each who answers a facet stands
-        for beside herself: who was asked is chance, too)."""
+    def of(cls, answer: Counts, cells: Facets, sizes: Sequence[int], k: int, unasked: float) -> Answered:
+        """Return the counts of k groups that the oracle released.
+
+        Args:
+            answer: the counts.
+            cells: the buckets that were asked for.
+            sizes: values m of each facet.
+            k: number of groups.
+            unasked: people that each who answers a facet stands for beside herself, since who is asked is chance, too.
+        """
         counts, variances = list[Floats](), list[Floats]()
         for level, (room, size) in enumerate(zip(cells.sizes, sizes, strict=True)):
             ids = np.add.outer(np.arange(k) * room, np.arange(size)).ravel()
             counts.append(answer.at(ids, level).reshape(k, size))
             errors = answer.standard_error(ids, level).reshape(k, size)
-            variances.append(errors**2 + others * np.maximum(counts[-1], 0.0))
+            variances.append(errors**2 + unasked * np.maximum(counts[-1], 0.0))
         return cls(tuple(counts), tuple(variances))
 
     def chosen(self, which: Sequence[int]) -> Answered:
-        """Those of some facets."""
+        """Return the answers of these facets alone."""
         return Answered(tuple(self.counts[i] for i in which), tuple(self.variances[i] for i in which))
 
     def beside(self, other: Answered) -> Answered:
-        """The same figures from two independent answers, each weighted by the other's variance."""
+        """Combine two independent answers to the same question, each weighted by the other's variance."""
         mine, its = self.variances, other.variances
         parts = [w / np.maximum(v + w, 1e-300) for v, w in zip(mine, its, strict=True)]
         counts = (p * a + (1 - p) * b for p, a, b in zip(parts, self.counts, other.counts, strict=True))
         return Answered(tuple(counts), tuple(p * v for p, v in zip(parts, mine, strict=True)))
 
     def most_telling(self) -> list[int]:
-        """The ``MOST`` facets that tell groups apart best, in their order.
+        """Return the ``MOST`` facets that tell groups apart best, in their order.
 
-        Goodman and Kruskal's tau: by how much less often a row's value is guessed wrong if its group is known, with the
-        part of the squares that noise adds on average taken off."""
+        The score is Goodman and Kruskal's tau: by how much less often a row's value is guessed wrong once its group is
+        known. What noise adds to the squares on average is subtracted.
+        """
         scores = list[float]()
         for counts, variances in zip(self.counts, self.variances, strict=True):
             sizes = np.maximum(counts.sum(axis=1, keepdims=True), np.sqrt(variances.sum(axis=1, keepdims=True)) + 1e-9)
             squares = (np.square(counts) - variances) / sizes
-            whole = (np.square(counts.sum(axis=0)) - variances.sum(axis=0)).sum() / sizes.sum()
-            scores.append(float((squares.sum() - whole) / max(sizes.sum() - whole, 1e-9 * sizes.sum())))
+            total = (np.square(counts.sum(axis=0)) - variances.sum(axis=0)).sum() / sizes.sum()
+            scores.append(float((squares.sum() - total) / max(sizes.sum() - total, 1e-9 * sizes.sum())))
         return sorted(int(i) for i in np.argsort(-np.array(scores), kind="stable")[:MOST])
 
     @property

@@ -1,24 +1,4 @@
-"""Errors of a method's figures: as it predicts them before a run, and as it states them after one.
-
-Points that stand for boxes: where rows may be that are only known to be in one.
-
-A law for what a method predicts of its error, with constants of its own.
-
-With s the standard error of one of k counts that has the whole budget (1 / mu for Gaussian noise), a group of n / k
-rows is q = n / (k s) standard errors. Noise moves centres by a part of the width k^(-1/d) that each has of the domain,
-and hides groups; both fall with q:
-
-    v = factor k^(groups - 2 / d) d^columns q^-power + missed k^(1 - 2 / d),
-
-over the squared radius of the domain. Where sums have pure noise, q is a group in standard errors of a coordinate of
-its sum, sqrt(d) or sqrt((d + 1) / 2) times those of its count (``discrete-laplace``, ``l2-mechanism``). Constants are
-fitted to what methods lost against scikit-learn on 30 generated mixtures (150 to 50,000 rows, 2 to 60 columns, 2 to 40
-groups of equal and unequal sizes, near and far apart) and on iris, wine, house, s1, digits and shuttle, at an epsilon
-of 0.1, 0.25, 0.5 and 1: a regression of the logarithm of what was lost, with an effect of each set, over what one
-centre would lose. A figure is good to a factor of four (``core.capabilities``); which of two methods is better is right
-more often, since they share the effect of the set (``benchmarks/predicted.py``).
-
-What a method states of its figures: standard errors of released sizes and centres, from released values alone.
+"""Standard errors that a method states of released sizes and centres, from released values alone.
 
 A size is compared with the rows nearest to the released centre, and a centre with the mean of those rows. So an error
 covers the noise, and what lies between a figure and what it stands for:
@@ -27,7 +7,7 @@ covers the noise, and what lies between a figure and what it stands for:
   D apart, about sqrt(n m) / D rows lie in a layer of width 1 between them; where their border moves, by half the steps'
   lengths together, so many change sides. A group in which no rows were seen may have as many as noise hides, since a
   centre that jumps from an empty place meets some. Rows that change sides move the means of both groups
-  (``from_borders``). The next step of a centre would be shorter: a part ``UNFINISHED`` of this one, in the columns it
+  (``border_shifts``). The next step of a centre would be shorter: a part ``UNFINISHED`` of this one, in the columns it
   went along and, as far as anyone knows, in all of them.
 * Steps are shrunk, which trades noise for bias: what they are shorter than the mean that was measured, beyond its
   noise, is stated (``shortened``).
@@ -37,9 +17,9 @@ covers the noise, and what lies between a figure and what it stands for:
 * Of a group that noise may hide, no more is known than how far rows are from their centres (``spread``), or that its
   rows lie across the border to the next one.
 * Where users are divided over questions, or answer for themselves, a group's own rows add to the error of its count
-  (``of_own_rows``).
+  (``own_row_errors``).
 * Sizes that were moved to add up to the public number of rows are off by as much as they were moved.
-* Of a centre without any released point, nothing is known but how many rows noise hides, in any point.
+* A centre without any released point is stated to have as many rows as noise hides in a point.
 * A cell at the border of two groups is divided by volume, as if its rows fell on one side or the other by chance, half
   of them together (``BORDER``); all cells at once, as far as they are as wide as centres are apart.
 
@@ -53,28 +33,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
-from cloister.core.lattice import Bound
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.trust import Aggregated, Central, Local
+from cloister.core.roles import FrequencyOracle
+from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.clipping import SCALE
-from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.post_processing import group_sizes, nearest
 
 MOST = 32
 """Points in one box."""
 
 
-def evenly_in(boxes: Floats, total: int) -> Floats:
-    """Points (n, m, d), n of them spread evenly over each box, about ``total`` in all: the same in every run.
+def even_points(boxes: Floats, total: int) -> Floats:
+    """Return points (n, m, d): n spread evenly over each box, about ``total`` in all, the same in every run.
 
-    Args: boxes (m, 2, d), lower and upper corners.
+    Args:
+        boxes: (m, 2, d) lower and upper corners.
+        total: number of points.
 
     Source: the additive recurrence R_d (Roberts 2018), with the root of x^(d+1) = x + 1 for the golden ratio.
     """
@@ -84,58 +63,15 @@ def evenly_in(boxes: Floats, total: int) -> Floats:
         root = (1 + root) ** (1 / (d + 1))
     steps = np.arange(n)[:, None] - (n - 1) / 2
     places = (0.5 + steps * root ** -np.arange(1.0, d + 1)) % 1.0  # one point is the middle
-    found: Floats = boxes[:, 0] + places[:, None] * (boxes[:, 1] - boxes[:, 0])
-    return found
-
-
-MISSED = 5e-6
-"""Of many groups some are missed with any noise, by a method that seeks candidates or starts anywhere: each by the same
-chance. Counts on a grid miss none that noise does not hide: with many rows in few columns they are better (birch2 with
-100,000 rows, epsilon = 2: half of the cost). Chosen on 27 mixtures in up to six columns and s1, birch2_25k, house."""
-
-
-@attrs.frozen
-class ErrorLaw:
-    """Args: of the formula, which says v; missed (``MISSED``, or 0 of a method that sees all groups at once)."""
-
-    factor: float
-    power: float
-    columns: float
-    groups: float
-    missed: float = 0.0
-
-    def error(self, problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOracle[Any]) -> float:
-        """v for the method's oracles."""
-        return self.of(problem, strength(problem, counts, sums))
-
-    def of(self, problem: Problem, q: float) -> float:
-        """v for a group of so many standard errors."""
-        k, d = problem.k, problem.domain.dimension
-        scale = self.factor * math.pow(k, self.groups - 2 / d) * math.pow(d, self.columns)
-        return scale * math.pow(q, -self.power) + self.missed * math.pow(k, 1 - 2 / d)
-
-
-def strength(problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOracle[Any]) -> float:
-    """q of the module's docstring; infinite without noise."""
-    space, context = Space((problem.k,)), problem.context(problem.budget)
-    if sums_are_pure(problem, counts):
-        bound = Bound(SCALE, problem.domain.dimension)
-        variance = sums.variance(space, problem.budget, attrs.evolve(context, unit=1 / SCALE), bound)
-    else:
-        variance = counts.variance(space, problem.budget, context)
-    return problem.rows / (problem.k * math.sqrt(variance)) if variance else math.inf
-
-
-def sums_are_pure(problem: Problem, counts: FrequencyOracle[Any]) -> bool:
-    """Whether pure noise is added to sums of rows."""
-    return problem.budget.measure == "pure" and counts.trust in (Central, Aggregated)
+    points: Floats = boxes[:, 0] + places[:, None] * (boxes[:, 1] - boxes[:, 0])
+    return points
 
 
 LEFT_OUT = 1.25
-"""Times the error of a size: for rows that cross borders in ways that no formula here knows."""
+"""Factor of the error of a size, for rows that cross borders in ways that no formula here knows."""
 
 OF_POINTS = 1.5
-"""The same of sizes that are sums over points, each of which stands for all rows around it."""
+"""Factor of sizes that are sums over points, each of which stands for all rows around it."""
 
 UNFINISHED = 0.5
 """Share of a centre's last step: standard error of what is still to go."""
@@ -149,7 +85,7 @@ CUT, ALONG = 0.5, 0.75
 and how much of its square lies along the step."""
 
 BORDERS, MOST_UNEQUAL = 1.0, 4.0
-"""Density of rows at the border of two groups, over that of rows between them (``from_borders``), and the largest
+"""Density of rows at the border of two groups, over that of rows between them (``border_shifts``), and the largest
 square root of a ratio of sizes that is believed."""
 
 SMOOTHED = 0.2
@@ -165,7 +101,7 @@ POINTS = 2**15
 """About how many points stand for all cells, at most 32 for each."""
 
 
-def of_steps(
+def step_errors(
     sizes: Floats,
     counted: Floats,
     count_errors: Floats | float,
@@ -178,11 +114,14 @@ def of_steps(
     shortened: Floats | float = 0.0,
     spread: float = 0.0,
 ) -> dict[str, Any]:
-    """Errors after a round of counts and of sums of offsets.
+    """Return the errors after a round of counts and of sums of offsets.
 
     Args:
-        sizes: (k,) as they are released. counted: (k,) as they were counted. count_errors: (k,) of these.
-        centers: (k, d) as they are released. steps: (k, d) that they went last.
+        sizes: (k,) as they are released.
+        counted: (k,) as they were counted.
+        count_errors: (k,) standard errors of the counts.
+        centers: (k, d) as they are released.
+        steps: (k, d) that the centres went last.
         noise: (k,) standard errors of a coordinate of the steps.
         radii: (k,) that offsets were clipped to, where nobody measured what that cut off.
         cut: (k,) length that clipping cut off a row on average, as far as it is known.
@@ -193,13 +132,13 @@ def of_steps(
     moved = np.abs(sizes - np.maximum(counted, 0.0))
     along = np.hypot(
         UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2),
-        from_borders(np.maximum(sizes, count_errors), centers, steps),
+        border_shifts(np.maximum(sizes, count_errors), centers, steps),
     )
-    whole = np.linalg.norm(steps + shortened, axis=1)
-    along_step = (ALONG * np.minimum(lengths / np.maximum(whole, 1e-300), 1.0))[:, None]
+    raw_lengths = np.linalg.norm(steps + shortened, axis=1)
+    along_step = (ALONG * np.minimum(lengths / np.maximum(raw_lengths, 1e-300), 1.0))[:, None]
     directions = along_step * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - along_step) / steps.shape[1]
     fixed = np.hypot(np.hypot(noise, CLIPPED * radii)[:, None], CUT * np.reshape(cut, (-1, 1)) * np.sqrt(directions))
-    sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
+    sides = border_crossings(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     bias = np.sqrt(np.maximum(shortened**2 - noise[:, None] ** 2, 0.0))
     hiding = hidden_by_noise(sizes, count_errors)
     nowhere = np.maximum(spread, to_next(centers) / 2) if len(centers) > 1 else spread
@@ -212,46 +151,49 @@ def of_steps(
 
 
 def count_error(oracle: FrequencyOracle[Any], buckets: int, budget: Budget, problem: Problem) -> float:
-    """The standard error of a count, as its table states it. It needs no look at the table, so that runs of versions
-    that did not look can be replayed."""
+    """Return the standard error of a count, as its table states it.
+
+    It needs no look at the table, so that runs of versions that did not look can be replayed.
+    """
     variance = oracle.variance(Space((buckets,)), budget, problem.context(budget))
     return math.sqrt(variance) / budget.fraction
 
 
-def of_own_rows(sizes: Floats, oracle: FrequencyOracle[Any], budget: Budget) -> Floats:
-    """Standard errors (k,) that the rows of a bucket add to its own count, which that of an empty bucket leaves out.
+def own_row_errors(sizes: Floats, oracle: FrequencyOracle[Any], budget: Budget) -> Floats:
+    """Return the standard errors (k,) that the rows of a bucket add to its own count.
 
+       An oracle states the error of an empty bucket.
     Where a share f of the users is asked, n rows have a binomial spread, n (1 / f - 1). A report of a user supports her
-    own bucket by chance alone: that of an oracle which tells it half of the time (optimised local hashing and unary
-    encoding) adds n / f, others less.
+       own bucket by chance alone: that of an oracle which tells it half of the time (optimised local hashing and unary
+       encoding) adds n / f, others less.
     """
     part = budget.fraction
     return np.asarray(np.sqrt(np.maximum(sizes, 0.0) * (1 / part - 1 + (oracle.trust is Local) / part)), np.float64)
 
 
 def hidden_by_noise(sizes: Floats, errors: Floats | float) -> Floats:
-    """How much (k,), of 1, noise of these standard errors hides groups: all up to two of them, a sixteenth at three."""
+    """Return how far (k,) noise hides groups: 1 up to two standard errors, a sixteenth at three."""
     return np.asarray(np.minimum(errors / np.maximum(sizes - errors, np.maximum(errors, 1e-300)), 1.0) ** 4, np.float64)
 
 
-def unseen(sizes: Floats, rows: int, radius: float) -> Floats:
-    """Rows (k,) of each group that may be too far from its centre to count. Args: rows, the public number."""
-    return hidden(sizes, rows) if math.isfinite(radius) else np.zeros(len(sizes))
+def rows_beyond(sizes: Floats, rows: int, radius: float) -> Floats:
+    """Return the rows (k,) of each group that may be too far from its centre to count."""
+    return missing_rows(sizes, rows) if math.isfinite(radius) else np.zeros(len(sizes))
 
 
-def hidden(sizes: Floats, rows: int) -> Floats:
-    """Rows (k,) of each group that are missing, if as many as the public number are there."""
+def missing_rows(sizes: Floats, rows: int) -> Floats:
+    """Return the rows (k,) that each group lacks if there are as many as the public number."""
     shares = sizes / max(float(sizes.sum()), 1e-300) + 1 / len(sizes)
     return np.asarray(shares * max(0.0, rows - float(sizes.sum())), np.float64)
 
 
-def limits(radius: float, k: int) -> Floats:
-    """The radii of ``of_steps`` where rows beyond one radius, or none (inf), count nowhere."""
+def clip_radii(radius: float, k: int) -> Floats:
+    """Return the radii of ``step_errors`` if rows beyond this radius count nowhere (inf: all count)."""
     return np.full(k, radius if math.isfinite(radius) else 0.0)
 
 
-def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
-    """How many rows (k,) of each group changed sides when centres (k, d) moved so far, but for noise."""
+def border_crossings(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
+    """Return how many rows (k,) of each group changed sides when centres (k, d) moved so far."""
     about = centers - centers.mean(axis=0)
     norms = (about**2).sum(axis=1)
     squares = np.maximum(norms[:, None] + norms - 2 * about @ about.T, 0.0)
@@ -262,15 +204,15 @@ def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
 
 
 def to_next(centers: Floats) -> Floats:
-    """Distance (k,) of each centre to the nearest other one; infinite of one alone."""
+    """Return the distance (k,) of each centre to the nearest other one; infinite for a single centre."""
     about = centers - centers.mean(axis=0)
     squares = (about**2).sum(axis=1)[:, None] + (about**2).sum(axis=1) - 2 * about @ about.T
     np.fill_diagonal(squares, math.inf)
     return np.asarray(np.sqrt(np.maximum(squares.min(axis=1), 1e-300)), np.float64)
 
 
-def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
-    """How far means (k, d) of groups move since borders moved after rows were counted.
+def border_shifts(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
+    """Return how far the means (k, d) of groups move, since borders moved after rows were counted.
 
     The border of two groups of n and m rows at a distance D moves by half of both steps, along the line between their
     centres. About sqrt(n m) / D rows lie in a layer of width 1 there, D / 2 from either centre: they move the mean of
@@ -284,40 +226,48 @@ def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
     along = steps @ about.T - (steps * about).sum(axis=1)[:, None]  # of each step, towards each other centre, times D
     border = np.minimum(np.abs(along - along.T) / 2 / squares, 1.0)  # over D
     unequal = np.minimum(np.sqrt(sizes[None] / np.maximum(sizes[:, None], 1e-300)), MOST_UNEQUAL)
-    near = np.minimum(squares.min(axis=1, keepdims=True) / squares, 1.0) if len(centers) > 1 else np.zeros((1, 1))
-    weights = (BORDERS * unequal * near * border / 2) ** 2
+    nearness = np.minimum(squares.min(axis=1, keepdims=True) / squares, 1.0) if len(centers) > 1 else np.zeros((1, 1))
+    weights = (BORDERS * unequal * nearness * border / 2) ** 2
     np.fill_diagonal(weights, 0.0)
     moved = weights @ about**2 - 2 * about * (weights @ about) + about**2 * weights.sum(axis=1, keepdims=True)
     return np.asarray(np.sqrt(np.maximum(moved, 0.0)), np.float64)
 
 
-def of_points(
-    points: Coreset, found: Floats, centers: Floats, domain: Domain, missing: Floats | float = 0.0
+def cluster_errors(
+    points: Coreset, clusters: Floats, centers: Floats, domain: Domain, missing: Floats | float = 0.0
 ) -> dict[str, Any]:
-    """Errors of clusters of released points (``placed``). Each stands for rows around it, as far as half way to the
-    next point: as much of it as is nearly between two centres may be nearest to either.
+    """Return the errors of clusters of released points (``place_clusters``).
+
+    A point stands for rows around it, as far as half way to the next point or as its own noise: as much of it as is
+    nearly between two centres may be nearest to either.
 
     Args:
-        found: (k, d) the points' clusters, relative to the domain's middle. centers: (k, d) as they are released.
-        missing: (k,) rows that no point may stand for (``hidden``).
+        points: (m, d) released points, with the noise of their counts and sums.
+        clusters: (k, d) the points' clusters, relative to the domain's middle.
+        centers: (k, d) as they are released.
+        domain: of the rows.
+        missing: (k,) rows that no point may stand for (``missing_rows``).
     """
-    k, groups, weights = len(found), nearest(points.points, found), np.maximum(points.weights, 0.0)
+    k, groups, weights = len(clusters), nearest(points.points, clusters), np.maximum(points.weights, 0.0)
     noise = Errors(*np.zeros((2, len(weights)))) if points.errors is None else points.errors
-    (first, second), others = _two_nearest(centers - domain.middle, points.points)
+    (first, second), next_groups = _two_nearest(centers - domain.middle, points.points)
     reach = _two_nearest(points.points[weights > 0], points.points)[0][1] / 2
     reach = np.maximum(reach, math.sqrt(domain.dimension) * noise.sums / np.maximum(weights, 1.0))
     reach = np.minimum(reach, domain.diameter)
     between = (weights * np.minimum(1.0, (first + reach) / np.maximum(second, 1e-300)) ** BETWEEN) ** 2
     second = np.minimum(second, domain.diameter)
     doubt, far = np.bincount(groups, noise.weights**2 + between, minlength=k), between * second**2 / domain.dimension
-    sizes = np.maximum(held(groups, weights, k), 1.0)
+    sizes = np.maximum(group_sizes(groups, weights, k), 1.0)
     sums = np.bincount(groups, noise.sums**2 + far, minlength=k)
     if k > 1:  # what one group may lose another may gain
-        doubt, sums = doubt + np.bincount(others, between, minlength=k), sums + np.bincount(others, far, minlength=k)
+        doubt, sums = (
+            doubt + np.bincount(next_groups, between, minlength=k),
+            sums + np.bincount(next_groups, far, minlength=k),
+        )
     spread = np.minimum(np.sqrt(sums) / sizes, domain.diameter / 2)
     empty = np.bincount(groups, minlength=k) == 0
     doubt[empty], spread[empty] = (noise.weights**2).max(initial=0.0), domain.diameter / 2
-    away = np.linalg.norm(centers - domain.middle - found, axis=1) / math.sqrt(domain.dimension)
+    away = np.linalg.norm(centers - domain.middle - clusters, axis=1) / math.sqrt(domain.dimension)
     errors = np.hypot(spread, UNFINISHED * away)[:, None]
     return {
         "weights_error": OF_POINTS * np.sqrt(doubt + missing**2),
@@ -326,18 +276,22 @@ def of_points(
 
 
 def _two_nearest(places: Floats, points: Floats) -> tuple[tuple[Floats, Floats], Ints]:
-    """Distances (m,) from points (m, d) to the nearest of other points (p, d), and to the next (infinite without), and
-    which one the next is."""
+    """Return the distances (m,) from points (m, d) to the two nearest of ``places`` (p, d), and the second's index.
+
+    A distance is infinite where there is no such place.
+    """
     from scipy.spatial import KDTree  # slow to import, and only a part of the methods need it
 
     if not len(places):
         return (np.full(len(points), math.inf), np.full(len(points), math.inf)), np.zeros(len(points), np.int64)
-    distances, ids = KDTree(places).query(points, 2)
+    distances, ids = map(np.asarray, KDTree(places).query(points, 2))
     return (distances[:, 0], distances[:, 1]), ids[:, 1]
 
 
-def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """Rows (k,) nearest to each centre by released counts of cells, and their standard errors (k,).
+def sizes_from_cells(
+    cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats
+) -> tuple[Floats, Floats]:
+    """Return the rows (k,) nearest to each centre by released counts of cells, and their standard errors (k,).
 
     A cell that two groups share is divided by volume. Cells that seem to hold no rows count by their middles: those
     that were kept are the ones whose noise is positive, so that they alone would hold too many.
@@ -345,7 +299,7 @@ def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, e
     Args: middles (p, d), counts (p,) and errors (p,) of the cells that seem to hold no rows.
     """
     assert cells.cells is not None  # boxes
-    parts, k = divided(cells.cells, centers), len(centers)
+    parts, k = volume_shares(cells.cells, centers), len(centers)
     noise = np.zeros(len(cells.weights)) if cells.errors is None else cells.errors.weights
     groups = nearest(middles, centers)
     sizes = cells.weights @ parts + np.bincount(groups, counts, minlength=k)
@@ -354,17 +308,17 @@ def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, e
     together = np.minimum(width / to_next(centers), 1.0) ** 2  # a cell so wide holds all rows of a group at its border
     doubt = (1 - together) * (border**2).sum(axis=0) + together * border.sum(axis=0) ** 2
     variances = noise**2 @ parts**2 + np.bincount(groups, errors**2, minlength=k)
-    least = float(noise.min(initial=math.inf if len(noise) else 0.0)) ** 2  # of a group that no cell is in
-    return np.maximum(sizes, 0.0), LEFT_OUT * np.sqrt(np.maximum(variances + doubt, least))
+    min_variance = float(noise.min(initial=math.inf if len(noise) else 0.0)) ** 2  # of a group that no cell is in
+    return np.maximum(sizes, 0.0), LEFT_OUT * np.sqrt(np.maximum(variances + doubt, min_variance))
 
 
-def divided(cells: Floats, centers: Floats) -> Floats:
-    """Which part (m, k) of each cell's volume is nearest to each centre. Args: cells (m, 2, d), corners."""
-    points = evenly_in(cells, POINTS)
+def volume_shares(cells: Floats, centers: Floats) -> Floats:
+    """Return the part (m, k) of each cell's volume, by its corners (m, 2, d), that is nearest to each centre."""
+    points = even_points(cells, POINTS)
     n, m, d = points.shape
     groups = nearest(points.reshape(-1, d), centers).reshape(n, m)
     parts = np.zeros((m, len(centers)))
-    for each in groups:
-        parts[np.arange(m), each] += 1
+    for labels in groups:
+        parts[np.arange(m), labels] += 1
     # exactly 1 where all are: sums of 1 / n may exceed it, and 1 minus them is then negative
     return np.asarray(parts / n, np.float64)

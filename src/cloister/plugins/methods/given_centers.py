@@ -44,11 +44,15 @@ class GivenCenters(Generic[T]):
         return Clustering(domain.real(session.placed(points)))
 
     def table(self) -> Floats:
-        """The centres (k, d). Raises: InvalidInput: they are none."""
+        """Parse the centres (k, d).
+
+        Raises:
+            InvalidInput: the text holds no finite numbers, or centres of unequal length.
+        """
         try:
-            found = np.array([row.split(",") for row in self.centers.split(";") if row], np.float64)
+            points = np.array([row.split(",") for row in self.centers.split(";") if row], np.float64)
         except ValueError:
-            found = np.full((1, 1), np.nan)
-        if not np.isfinite(found).all():
+            points = np.full((1, 1), np.nan)
+        if not np.isfinite(points).all():
             raise InvalidInput("centers takes as many finite numbers for each centre, as in 1,2;3,4")
-        return found
+        return points

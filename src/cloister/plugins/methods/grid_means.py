@@ -31,8 +31,8 @@ figures. Under Local trust a keyed hash of her number says which of the two a us
 elsewhere they share everybody's budget.
 
 Sizes are sums over all cells, also those that seem to hold no rows, and do not depend on the public number of rows:
-where the cells' total is clearly another one, step 2 goes by that. Cells are as wide in every column, so that columns
-much narrower than others, such as those of a category, are not told apart: there it is no candidate of ``auto``.
+if the cells' total clearly differs, step 2 uses that. Cells are as wide in every column, so that they do not resolve
+columns much narrower than others, such as a category's: there it is no candidate of ``auto``.
 
 The expected error (``ErrorLaw``) is that of groups of one size. Where sizes differ much, small groups cost more: two
 to six times of it on unbalance and mopsi_finland.
@@ -67,10 +67,18 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
-from cloister.plugins.methods.distances import plausible, tells_groups
-from cloister.plugins.methods.errors import ErrorLaw, of_own_rows, of_steps, sizes_of
+from cloister.plugins.methods.distances import plausible_rows, resolves_groups
+from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import own_row_errors, sizes_from_cells, step_errors
 from cloister.plugins.methods.measuring import Measuring, Stepped
-from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
+from cloister.plugins.methods.post_processing import (
+    group_sizes,
+    means,
+    middle_shrinkage,
+    nearest,
+    pad_centers,
+    pooled_james_stein,
+)
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
 
@@ -81,13 +89,13 @@ FINENESS: Final = 1.35
 """Cells along a column, over k^(1/d) q^(1/(d+1))."""
 
 TYPICAL: Final = Space((1024,))
-"""What a cell's noise is worked out for, before the number of cells is known: it hardly depends on it."""
+"""Space by which a cell's noise is predicted before the number of cells is known: it hardly depends on it."""
 
 POOLED: Final = 0.3
 """Share of a mean group: what each radius is pooled with, and the fewest rows that a sum is divided by."""
 
 STEP: Final = 1.3
-"""Times S / N, since offsets are clipped."""
+"""Factor of S / N, since offsets are clipped."""
 
 LAW: Final = ErrorLaw(0.034, 1.1, 1.96, 0.0)  # the factor a fifth below the fitted one: it picks better
 
@@ -127,63 +135,65 @@ class GridMeans(Generic[T]):
         per_count, per_sum = self.shares(problem.budget, rng.child("share"))
         grid = self.grid(problem, per_count)
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
-        every, errors = counts.at(grid.possible), counts.standard_error(grid.possible)
-        rows = plausible(float(every.sum()), math.sqrt(float((errors**2).sum())), problem.rows)
-        cells = session.release(occupied(grid, every, errors, k, rows))
-        details = pictured(cells.value)
+        cell_counts, errors = counts.at(grid.possible), counts.standard_error(grid.possible)
+        rows = plausible_rows(float(cell_counts.sum()), math.sqrt(float((errors**2).sum())), problem.rows)
+        cells = session.release(occupied(grid, cell_counts, errors, k, rows))
+        details = picture_details(cells.value)
         if problem.fewest is not None:
             extents = np.full(len(cells.value.points), (grid.widths**2).sum() / 12)
             chosen = suggested(cells, extents, problem, self.solver, rng.child("suggest"))
             k, details = chosen.k, details | chosen.details
-        found = self._found(cells, k, session, rng)
-        found = domain.middle + known(errors, rows) * (found - domain.middle)
-        near = NearestCenter(session.agreed(domain.snap(filled(found, problem.k))), domain.max_norm)
-        sizes, radii = measured(cells.value, domain.real(near.centers)[:k], rows, grid.widths)
+        centers = self._found(cells, k, session, rng)
+        centers = domain.middle + middle_shrinkage(errors, rows) * (centers - domain.middle)
+        assignment = NearestCenter(session.agreed(domain.snap(pad_centers(centers, problem.k))), domain.max_norm)
+        sizes, radii = measured(cells.value, domain.real(assignment.centers)[:k], rows, grid.widths)
         if self.measures(problem, per_count):
-            moved = self._clipped_by_group(problem, session, near, sizes, per_sum)
+            moved = self._clipped_by_group(problem, session, assignment, sizes, per_sum)
         else:
-            moved = self._clipped(problem, session, near, sizes, radii, per_sum, cells.value)
-        weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, every, errors, cells.value))
-        weight_errors = np.hypot(weight_errors, of_own_rows(weights, self.counts, per_count))
+            moved = self._clipped(problem, session, assignment, sizes, radii, per_sum, cells.value)
+        weights, weight_errors = sizes_from_cells(
+            cells.value, moved.centers, *left_out(grid, cell_counts, errors, cells.value)
+        )
+        weight_errors = np.hypot(weight_errors, own_row_errors(weights, self.counts, per_count))
         return Clustering(moved.centers, weights, details | moved.stated | {"weights_error": weight_errors})
 
     def _clipped(
         self,
         problem: Problem,
         session: Session[T],
-        near: NearestCenter,
+        assignment: NearestCenter,
         sizes: Floats,
         radii: Floats,
         per_sum: Budget,
         cells: Coreset,
     ) -> Stepped:
-        """Step 3 by radii that the cells tell."""
+        """Move the centres by sums that are clipped to radii read from the cells (step 3)."""
         domain, k = problem.domain, len(sizes)
-        offsets = ClippedOffsets.around(near, filled(radii, problem.k), domain, session)
+        offsets = ClippedOffsets.around(assignment, pad_centers(radii, problem.k), domain, session)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
         steps = stepped(totals[:k], errors[:k], sizes, radii)
-        before = domain.real(near.centers)[:k]
-        centers = domain.truncate(before + steps)
-        short = totals[:k] / sizes[:, None] + cut_off(cells, before, radii, sizes) - steps
-        stated = of_steps(
+        start = domain.real(assignment.centers)[:k]
+        centers = domain.truncate(start + steps)
+        short = totals[:k] / sizes[:, None] + cut_off(cells, start, radii, sizes) - steps
+        stated = step_errors(
             sizes, sizes, np.zeros(k), centers, steps, STEP * errors[:k] / sizes, 2 * radii, shortened=short
         )
         return Stepped(centers, sizes, stated)
 
     def _clipped_by_group(
-        self, problem: Problem, session: Session[T], near: NearestCenter, sizes: Floats, per_sum: Budget
+        self, problem: Problem, session: Session[T], assignment: NearestCenter, sizes: Floats, per_sum: Budget
     ) -> Stepped:
-        """Step 3 by radii that distances, measured group by group, tell."""
+        """Move the centres by sums that are clipped to radii of distances measured per group (step 3)."""
         budgets = per_sum.split(MEASURED, 1 - MEASURED)
         ask = Measuring(problem, session, self.counts, self.sums, iter(budgets))
-        return ask.stepped(near, ask.reach(near), len(sizes), known=(sizes, np.zeros(len(sizes))))
+        return ask.stepped(assignment, ask.reach(assignment), len(sizes), known_sizes=(sizes, np.zeros(len(sizes))))
 
     def measures(self, problem: Problem, per_count: Budget) -> bool:
-        """Whether there is budget enough to measure distances group by group: by public figures."""
+        """Return True if the budget suffices to measure distances per group, by public figures."""
         per_sum = self.shares(problem.budget, ANY_KEY)[1]
         clear = self.counts.trust is not Local and self._strength(problem, per_count) >= CLEAR
-        return clear and tells_groups(problem, self.counts, per_sum.split(MEASURED, 1 - MEASURED)[0])
+        return clear and resolves_groups(problem, self.counts, per_sum.split(MEASURED, 1 - MEASURED)[0])
 
     @property
     def chooses_k(self) -> bool:
@@ -194,16 +204,16 @@ class GridMeans(Generic[T]):
         return False
 
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
-        """Step 2: centres (k, d) of the cells."""
-        many = self.solver.solve(cells, k + SPARE, rng.child("solve"))
-        sizes = held(nearest(cells.value.points, many), cells.value.weights, len(many))
-        centers = self.drop.solve(session.release(Coreset(many, sizes)), k, rng.child("drop"))
+        """Return centres (k, d) of the cells (step 2)."""
+        candidates = self.solver.solve(cells, k + SPARE, rng.child("solve"))
+        sizes = group_sizes(nearest(cells.value.points, candidates), cells.value.weights, len(candidates))
+        centers = self.drop.solve(session.release(Coreset(candidates, sizes)), k, rng.child("drop"))
         for _ in range(SWEEPS):
             centers = means(cells.value, centers)
         return centers
 
     def shares(self, budget: Budget, seed: PublicRng) -> tuple[Budget, Budget]:
-        """Budgets of counts and sums: under Local trust, disjoint shares of the users."""
+        """Return the budgets of counts and sums: under Local trust, disjoint shares of the users."""
         beside = 1 - self.grid_share
         if self.counts.measure == "pure":
             beside *= budget.beside_pure
@@ -213,7 +223,11 @@ class GridMeans(Generic[T]):
         return per_count, per_sum
 
     def grid(self, problem: Problem, per_count: Budget) -> GridCells:
-        """Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
+        """Return the grid that k and the noise decide.
+
+        Raises:
+            InvalidInput: the domain has more than ``MAX_COLUMNS`` columns.
+        """
         d = problem.domain.dimension
         if d > MAX_COLUMNS:
             raise InvalidInput(f"a grid is for at most {MAX_COLUMNS} columns, not {d}: use 'hst-means'")
@@ -222,7 +236,7 @@ class GridMeans(Generic[T]):
         return GridCells.nearly_square(problem.domain, max(2.0**d, cells))
 
     def _strength(self, problem: Problem, per_count: Budget) -> float:
-        """q of the module's docstring: a group of n / k rows, in standard errors of a cell."""
+        """Return q of the module's docstring: a group of n / k rows, in standard errors of a cell."""
         error = math.sqrt(self.counts.variance(TYPICAL, per_count, problem.context(per_count))) / per_count.fraction
         return problem.rows / (problem.k * error) if error else math.inf
 
@@ -248,17 +262,17 @@ class GridMeans(Generic[T]):
 
 
 def measured(cells: Coreset, centers: Floats, rows: float, widths: Floats) -> tuple[Floats, Floats]:
-    """Rows (k,) of each centre, and the radii (k,) of their groups, both with a part of a mean group."""
+    """Return rows (k,) and radii (k,) of each centre's group, both pooled with part of a mean group."""
     k, groups, weights = len(centers), nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
-    sizes, pooled = held(groups, weights, k), POOLED * rows / k
+    sizes, pooled = group_sizes(groups, weights, k), POOLED * rows / k
     squares = ((cells.points - centers[groups]) ** 2).sum(axis=1) + (widths**2).sum() / 12
-    sums = held(groups, weights * squares, k)
+    sums = group_sizes(groups, weights * squares, k)
     mean = sums.sum() / max(sizes.sum(), 1e-300) if sizes.any() else squares.mean()
     return np.maximum(sizes, pooled), np.sqrt((sums + pooled * mean) / (sizes + pooled))
 
 
 def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Floats:
-    """Steps (k, d), from noisy sums of clipped offsets."""
+    """Return the steps (k, d) that noisy sums of clipped offsets ask for."""
     steps, noise = sums / sizes[:, None], errors / sizes
     pooled = pooled_james_stein(steps, noise, sizes)
     longest = 1 / (1 + sums.shape[1] * (noise / radii) ** 2)
@@ -266,7 +280,7 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
 
 
 def cut_off(cells: Coreset, centers: Floats, radii: Floats, sizes: Floats) -> Floats:
-    """Mean vectors (k, d) that clipping to radii takes off the rows of each group, by the cells they are in."""
+    """Return the mean vectors (k, d) that clipping takes off the rows of each group, by their cells."""
     groups = nearest(cells.points, centers)
     offsets = cells.points - centers[groups]
     lengths = np.maximum(np.linalg.norm(offsets, axis=1), 1e-300)
@@ -276,21 +290,21 @@ def cut_off(cells: Coreset, centers: Floats, radii: Floats, sizes: Floats) -> Fl
 
 
 def left_out(grid: GridCells, counts: Floats, errors: Floats, cells: Coreset) -> tuple[Floats, Floats, Floats]:
-    """Middles (m, d), noisy counts (m,) and standard errors (m,) of the cells that were not kept.
+    """Return middles (m, d), noisy counts (m,) and standard errors (m,) of the cells that were not kept.
 
-    Args: counts and errors of all possible cells, looked at before the next round is asked.
+    Counts and errors are of all possible cells, and were looked at before the next round is asked.
     """
     assert cells.leaves is not None  # ``occupied`` says which cells they are
-    others = ~np.isin(grid.possible, cells.leaves.ids)
-    return grid.middles(grid.possible[others]), counts[others], errors[others]
+    empty_cells = ~np.isin(grid.possible, cells.leaves.ids)
+    return grid.middles(grid.possible[empty_cells]), counts[empty_cells], errors[empty_cells]
 
 
-def pictured(cells: Coreset) -> dict[str, Any]:
-    """Details for pictures: the heaviest cells."""
+def picture_details(cells: Coreset) -> dict[str, Any]:
+    """Return details for pictures: the heaviest cells."""
     assert cells.cells is not None  # ``occupied`` says where they are
     drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
-    found = {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
-    return found if cells.errors is None else found | {"cell_errors": cells.errors.weights[drawn]}
+    details = {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    return details if cells.errors is None else details | {"cell_errors": cells.errors.weights[drawn]}
 
 
 SIDE, OWN = 1 / 9, 7 / 9
@@ -298,44 +312,41 @@ SIDE, OWN = 1 / 9, 7 / 9
 
 
 def occupied(grid: GridCells, values: Floats, errors: Floats, k: int, rows: float) -> Coreset:
-    """Cells that hold rows, as far as noise lets see, as points at their middles.
+    """Return the cells that seem to hold rows, as points at their middles.
 
-    Args: values and errors, noisy counts of all possible cells (m,) and their standard errors; rows, how many there
-        are.
-
-    Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
-    several; the shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in
-    fewer than k cells of the grid, until they hold the public number of rows and a standard error of their sum, and at
-    least k. Weights are the counts as they came: blurred ones would draw centres to the borders of groups.
+    Values (m,) are noisy counts of all possible cells. Cells are ranked by counts that are blurred with their
+    neighbours', since rows that noise hides in one cell show in several; the shares are a normal blur of half a cell.
+    From the top, cells are kept that noise alone would exceed in fewer than k cells of the grid, until they hold the
+    public number of rows and a standard error of their sum, and at least k. Weights are the counts as they came:
+    blurred ones would draw centres to the borders of groups.
     """
     ids = grid.possible
     blurred, error = _blurred(grid, values, 1), np.sqrt(_blurred(grid, errors**2, 2))
     falling = np.argsort(-blurred, kind="stable")
-    held = np.maximum(values[falling], 0.0).cumsum() - np.sqrt((errors[falling] ** 2).cumsum())
+    cumulative = np.maximum(values[falling], 0.0).cumsum() - np.sqrt((errors[falling] ** 2).cumsum())
     chance = min(0.5, k / len(ids))
     clear = int((blurred > -few_bits(NormalDist().inv_cdf(chance)) * error).sum())
-    enough = int(np.searchsorted(np.maximum.accumulate(held), rows)) + 1
-    kept = np.sort(falling[: max(k, min(clear, enough))])
+    enough = int(np.searchsorted(np.maximum.accumulate(cumulative), rows)) + 1
+    kept_ids = np.sort(falling[: max(k, min(clear, enough))])
     return Coreset(
-        grid.middles(ids[kept]),
-        values[kept],
-        leaves=Leaves(np.zeros(len(kept), np.int64), ids[kept]),
-        errors=Errors(errors[kept], np.zeros(len(kept))),
-        cells=grid.corners(ids[kept]),
+        grid.middles(ids[kept_ids]),
+        values[kept_ids],
+        leaves=Leaves(np.zeros(len(kept_ids), np.int64), ids[kept_ids]),
+        errors=Errors(errors[kept_ids], np.zeros(len(kept_ids))),
+        cells=grid.corners(ids[kept_ids]),
     )
 
 
 def _blurred(grid: GridCells, values: Floats, power: int) -> Floats:
-    """Values of the possible cells, blurred along each column with borders that reflect. Args: power, of the shares: 2
-    for variances."""
-    whole = np.zeros(grid.space.sizes[0])
-    whole[grid.possible] = values
-    whole = whole.reshape(grid.parts)
+    """Blur values (power 1) or variances (2) of the possible cells along each column, with reflecting borders."""
+    grid_values = np.zeros(grid.space.sizes[0])
+    grid_values[grid.possible] = values
+    grid_values = grid_values.reshape(grid.parts)
     for axis, parts in enumerate(grid.parts):
         if parts > 1:
-            along = np.moveaxis(whole, axis, 0)
+            along = np.moveaxis(grid_values, axis, 0)
             padded = np.concatenate([along[:1], along, along[-1:]])
-            near = SIDE**power * (padded[:-2] + padded[2:]) + OWN**power * padded[1:-1]
-            whole = np.moveaxis(near, 0, axis)
-    found: Floats = whole.ravel()[grid.possible]
-    return found
+            smoothed = SIDE**power * (padded[:-2] + padded[2:]) + OWN**power * padded[1:-1]
+            grid_values = np.moveaxis(smoothed, 0, axis)
+    blurred: Floats = grid_values.ravel()[grid.possible]
+    return blurred

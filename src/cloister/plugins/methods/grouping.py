@@ -1,4 +1,4 @@
-"""Groups of released centres, where rows of more columns than these are counted: the lattice, and who is nearest."""
+"""Frame in which rows of more columns than a clustering's are counted by their nearest released centre."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from cloister.core.types import Floats
 @final
 @attrs.frozen(eq=False)
 class Frame:
-    """Where rows are counted. Args: ends (D, 2), of the ranges that bins part; units (D,), of the lattice."""
+    """Frame that rows are counted in.
+
+    Args:
+        ends: (D, 2) of the ranges that are divided into bins.
+        units: (D,) of the lattice.
+    """
 
     ends: Floats
     units: Floats
 
     @classmethod
     def of(cls, domain: Domain, details: Mapping[str, Any], first: int) -> Frame:
-        """Of so many first columns the frame that a run of these details worked in, of others their bounds."""
+        """Return the frame of a run with these details for its first columns, and the bounds for all others."""
         half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
         ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
         ends[:first] = details.get("intervals", ends[:first])
@@ -43,13 +48,16 @@ class Frame:
         return tuple(max(1, round(float(s * part))) for s, part in zip(whole, half / self.units, strict=True))
 
     def near(self, centers: Floats, k: int, session: Session[Any]) -> NearestCenter:
-        """Groups of these centres (at most k, d): always k, so that questions look alike whatever was found. Those that
-        are not there are copies of the last one, whose rows they never take."""
+        """Return k groups for these centres (at most k, d).
+
+        Always k, so that the shape of a question does not depend on answers: missing centres are copies of the last
+        one, and a row goes to the lowest index.
+        """
         rows, d = np.tile(self.ends.mean(axis=1), (k, 1)), centers.shape[1]
         rows[:, :d] = centers[np.minimum(np.arange(k), len(centers) - 1)]
         return NearestCenter(session.agreed(self.lattice.snap(rows)[:, :d]), cube(len(self.units)).max_norm)
 
     def edges(self, column: int, bins: int) -> list[float]:
-        """Ends of the equal parts of a column's range (bins + 1)."""
+        """Return the ends (bins + 1) of the equal parts of a column's range."""
         low, high = map(float, self.ends[column])
         return [low + (high - low) * part / bins for part in range(bins + 1)]

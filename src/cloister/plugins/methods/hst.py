@@ -18,7 +18,7 @@ Corrections to the paper, besides those of the tree and of its program: one pass
 best of several; centres are lifted by noisy means of all rows of their cells, and not from a sample.
 
 Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, Algorithms 1-3, 6
-and 7. To lift more centres than are wanted is cloister's own: no merging parts what a projection puts together.
+and 7. Lifting more centres than k is cloister's own: merging cannot separate what a projection puts together.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_points
-from cloister.plugins.methods.post_processing import filled, held, nearest, placed
+from cloister.plugins.methods.errors import cluster_errors, missing_rows
+from cloister.plugins.methods.post_processing import group_sizes, nearest, pad_centers, place_clusters
 from cloister.plugins.methods.rounds import equal_cells, nearest_within, offsets_from
 from cloister.plugins.methods.suggesting import suggested
 
@@ -78,12 +78,12 @@ class HST(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         for_tree, for_lift = problem.budget.split(self.tree_share, 1 - self.tree_share)
-        each, none = for_tree.over(self.passes), np.empty((0, problem.domain.dimension))
-        centers, grown = self._on_tree(problem, session, each, rng.child(0), none)
+        per_pass, none = for_tree.over(self.passes), np.empty((0, problem.domain.dimension))
+        centers, grown = self._on_tree(problem, session, per_pass, rng.child(0), none)
         for number in range(1, self.passes):
-            centers, grown = self._on_tree(problem, session, each, rng.child(number), centers)
+            centers, grown = self._on_tree(problem, session, per_pass, rng.child(number), centers)
         details = self._details(session.release(grown), self.extra * problem.k)
-        centers = filled(centers, self.passes * self.extra * problem.k)  # fewer were found if few were cut badly
+        centers = pad_centers(centers, self.passes * self.extra * problem.k)  # fewer were found if few were cut badly
         # rows may be as far as anywhere from a centre that is known in a subspace only
         radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
         lifted = self._lifted(problem, session, for_lift, centers, radius)
@@ -92,9 +92,9 @@ class HST(Generic[T]):
             extents = spread(grown, centers, problem.domain.dimension)
             chosen = suggested(session.release(lifted), extents, problem, self.merge, rng.child("suggest"))
             k, details = chosen.k, details | chosen.details
-        found = self.merge.solve(session.release(lifted), k, rng.child("merge"))
-        placed_at, weights = placed(found, lifted, problem.domain)
-        stated = of_points(lifted, found, placed_at, problem.domain, hidden(weights, problem.rows))
+        merged = self.merge.solve(session.release(lifted), k, rng.child("merge"))
+        placed_at, weights = place_clusters(merged, lifted, problem.domain)
+        stated = cluster_errors(lifted, merged, placed_at, problem.domain, missing_rows(weights, problem.rows))
         return Clustering(placed_at, weights, details | stated)
 
     @property
@@ -102,23 +102,27 @@ class HST(Generic[T]):
         return True
 
     def _on_tree(
-        self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats
+        self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, previous: Floats
     ) -> tuple[Floats, Coreset]:
         """Algorithm 7 on one tree: its best centres, and those before (m, d) that it cuts badly."""
         domain, tree = problem.domain, self.tree.open(problem, rng.child("tree"))
-        bad = tree.badly_cut(before, self.margin) if isinstance(tree, HasCutBoundaries) else np.zeros(len(before), bool)
+        bad = (
+            tree.badly_cut(previous, self.margin)
+            if isinstance(tree, HasCutBoundaries)
+            else np.zeros(len(previous), bool)
+        )
         cells = (
-            Spared(tree, NearestCenter(session.agreed(domain.snap(before)), domain.max_norm), bad)
+            Spared(tree, NearestCenter(session.agreed(domain.snap(previous)), domain.max_norm), bad)
             if bad.any()
             else tree
         )
         (counts,) = session.ask(count(cells, oracle=self.tree_counts, budget=spend))
         grown = tree.grow(counts)
-        found = self.solver.solve(session.release(grown), self.extra * problem.k, rng.child("solve"))
-        return np.concatenate([found, before[bad]]), grown
+        solved = self.solver.solve(session.release(grown), self.extra * problem.k, rng.child("solve"))
+        return np.concatenate([solved, previous[bad]]), grown
 
-    def _details(self, grown: Released[Coreset], most: int) -> dict[str, Any]:
-        """Details that pictures draw: the heaviest cells, and the cost of 1 .. ``most`` centres on the tree."""
+    def _details(self, grown: Released[Coreset], max_k: int) -> dict[str, Any]:
+        """Details that pictures draw: the heaviest cells, and the cost of 1 .. ``max_k`` centres on the tree."""
         coreset = grown.value
         details: dict[str, Any] = {"leaves": len(coreset.points)}
         if coreset.cells is not None:
@@ -129,44 +133,53 @@ class HST(Generic[T]):
         if coreset.frame is not None:
             details["projection"] = coreset.frame
         if isinstance(self.solver, HasCostCurve):
-            details |= {"costs": self.solver.costs(grown, most), "power": self.solver.power}
+            details |= {"costs": self.solver.costs(grown, max_k), "power": self.solver.power}
         return details
 
     def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, radius: float) -> Coreset:
         """Noisy means (m, d), relative to the domain's middle, of the rows nearest to each centre, within a radius."""
-        domain, every = problem.domain, np.arange(len(centers))
-        near = nearest_within(radius, centers, domain, session)
-        vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
+        domain, ids = problem.domain, np.arange(len(centers))
+        assignment = nearest_within(radius, centers, domain, session)
+        vectors, origin = offsets_from(assignment, domain, relative=math.isfinite(radius))
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
-            count(near, oracle=self.counts, budget=per_count), vector_sum(vectors, oracle=self.sums, budget=per_sum)
+            count(assignment, oracle=self.counts, budget=per_count),
+            vector_sum(vectors, oracle=self.sums, budget=per_sum),
         )
-        weights, errors = counts.at(every), counts.standard_error(every)
+        weights, errors = counts.at(ids), counts.standard_error(ids)
         sizes = np.maximum(weights, np.maximum(errors, 1.0))
-        means = origin[every] + sums.at(every) / sizes[:, None]
+        means = origin[ids] + sums.at(ids) / sizes[:, None]
         # means that are moved into the domain are wrong by no more than half of it
-        wrong = np.minimum(sums.standard_error(every) / sizes, domain.diameter / 2 / math.sqrt(domain.dimension))
+        wrong = np.minimum(sums.standard_error(ids) / sizes, domain.diameter / 2 / math.sqrt(domain.dimension))
         noise = Errors(errors, wrong * np.maximum(weights, 0.0))
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
 
 
 def spread(grown: Coreset, centers: Floats, dimension: int) -> Floats:
-    """Mean squared distance (m,) of the rows of each centre's leaves from it, as far as cells tell. A random projection
-    shows its share of the dimensions of a squared distance."""
+    """Return the mean squared distance (m,) of the rows of each centre's leaves from it, as far as cells tell.
+
+    A random projection shows its share of the dimensions of a squared distance.
+    """
     groups = nearest(grown.points, centers)
     squares = ((grown.points - centers[groups]) ** 2).sum(axis=1)
     if grown.cells is not None:
         squares += ((grown.cells[:, 1] - grown.cells[:, 0]) ** 2).sum(axis=1) / 12
-    seen = dimension if grown.frame is None else grown.frame.shape[1]
-    sizes = np.maximum(held(groups, grown.weights, len(centers)), 1.0)
-    means: Floats = held(groups, np.maximum(grown.weights, 0.0) * squares, len(centers)) / sizes
-    return means * (dimension / seen)
+    seen_dimension = dimension if grown.frame is None else grown.frame.shape[1]
+    sizes = np.maximum(group_sizes(groups, grown.weights, len(centers)), 1.0)
+    means: Floats = group_sizes(groups, np.maximum(grown.weights, 0.0) * squares, len(centers)) / sizes
+    return means * (dimension / seen_dimension)
 
 
 @final
 @attrs.frozen(eq=False)
 class Spared:
-    """A tree whose cells hold no row that is nearest to a badly cut centre. Args: tree, near, bad (m,) centres."""
+    """Tree whose cells hold no row that is nearest to a badly cut centre.
+
+    Args:
+        tree: the partition.
+        near: rows by their nearest centre.
+        bad: (m,) which centres are badly cut.
+    """
 
     tree: Tree
     near: NearestCenter

@@ -24,8 +24,8 @@ from cloister.core.trust import T
 from cloister.plugins.methods.clipping import BINS, DistanceBins
 from cloister.plugins.methods.distances import Distances
 from cloister.plugins.methods.errors import count_error
-from cloister.plugins.methods.post_processing import filled
-from cloister.plugins.methods.rounds import begun, nearest_within, share_option
+from cloister.plugins.methods.post_processing import pad_centers
+from cloister.plugins.methods.rounds import nearest_within, run_start, share_option
 
 
 @component
@@ -37,14 +37,16 @@ class KeptCenters(Generic[T]):
     start_share: float = share_option()
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        start, rest = begun(self.start, self.start_share, problem, session, rng)
+        start, remaining = run_start(self.start, self.start_share, problem, session, rng)
         domain, k = problem.domain, problem.k
-        near = nearest_within(np.inf, filled(start.centers, k), domain, session if session.rounds else None)
-        bins = DistanceBins(near, 2 * domain.max_norm, BINS // 2, grouped=True, step=2)
-        (table,) = session.ask(count(bins, oracle=self.counts, budget=rest.budget))
+        assignment = nearest_within(np.inf, pad_centers(start.centers, k), domain, session if session.rounds else None)
+        bins = DistanceBins(assignment, 2 * domain.max_norm, BINS // 2, grouped=True, step=2)
+        (table,) = session.ask(count(bins, oracle=self.counts, budget=remaining.budget))
         counted = table.at(np.arange(bins.space.sizes[0])).reshape(k, -1)
-        error = count_error(self.counts, counted.size, rest.budget, rest)
+        error = count_error(self.counts, counted.size, remaining.budget, remaining)
         distances = Distances(bins, counted.sum(axis=0), np.full(bins.number, error * np.sqrt(k)))
         stated = {"weights_error": np.full(k, error * np.sqrt(bins.number)), "counted": counted, "counted_error": error}
         sizes = np.maximum(counted.sum(axis=1), 0.0)
-        return Clustering(domain.real(near.centers), sizes, {**start.details, **stated, **distances.details(domain)})
+        return Clustering(
+            domain.real(assignment.centers), sizes, {**start.details, **stated, **distances.details(domain)}
+        )

@@ -38,18 +38,19 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
-from cloister.plugins.methods.errors import MISSED, ErrorLaw, limits, of_own_rows, of_steps, unseen
-from cloister.plugins.methods.post_processing import filled, james_stein, towards_middle
+from cloister.plugins.methods.error_law import MISSED, ErrorLaw
+from cloister.plugins.methods.errors import clip_radii, own_row_errors, rows_beyond, step_errors
+from cloister.plugins.methods.post_processing import james_stein, pad_centers, towards_middle
 from cloister.plugins.methods.rounds import (
     ErrorAnalysis,
     Radius,
     Schedule,
     Updates,
-    begun,
     nearest_within,
     offsets_from,
+    run_start,
     share_option,
-    shortened,
+    shorten,
 )
 
 FROM_TREE, FROM_PACKED = ErrorLaw(1.88, 1.34, 0.6, -0.08, MISSED), ErrorLaw(0.41, 0.76, 0.31, 0.22, MISSED)
@@ -73,7 +74,7 @@ class Lloyd(Generic[T]):
     radius: Radius = option(
         default="step",
         choices=("step", "constant", "none"),
-        help="rows farther than a radius count nowhere: after a wide first round, in all rounds, or in none",
+        help="rows beyond a radius are dropped: after a wide first round (step), in all rounds, or in none",
     )
     radius_scale: float = option(
         default=0.8, low=0.0, above=True, help="alpha of equation 25: the radius over that of k equal cells"
@@ -82,13 +83,13 @@ class Lloyd(Generic[T]):
     border: Literal["none", "truncate", "fold"] = option(
         default="fold",
         choices=("none", "truncate", "fold"),
-        help="centres that leave the domain: leave them there, move to its border, reflect",
+        help="what happens to centres outside the domain: none keeps them, truncate projects, fold reflects",
     )
     rounds: int | None = option(
         default=None,
         low=1,
         high=MOST_ROUNDS,
-        help="number of rounds; by default the papers' error formula, within the next two",
+        help="number of rounds; none: by the papers' error formula, from fewest_rounds to most_rounds",
     )
     fewest_rounds: int = option(
         default=2, low=1, high=MOST_ROUNDS, help="least number of rounds that the formula may choose"
@@ -114,16 +115,16 @@ class Lloyd(Generic[T]):
         default=1.0,
         low=0.0,
         unit="standard errors of a count",
-        help="divide by at least this much, so that a small or negative count flips no step",
+        help="least count that a step divides by, so that a small or negative count flips no step",
     )
     keep_below: float | None = option(
-        default=None, unit="rows", help="a centre with a smaller noisy count keeps its place; none: it wanders"
+        default=None, unit="rows", help="centres with a smaller noisy count keep their place; none: all centres move"
     )
     shrink: float = option(
         default=1.0,
         low=0.0,
         help="shorten a step by this times its expected squared noise over its squared length (James and Stein), and "
-        "move the last centres to the domain's middle by their noise; 0: neither",
+        "shrink the last centres towards the domain's middle by their noise; 0: neither",
     )
     average: int = option(default=1, low=1, unit="rounds", help="return the mean of this many last iterates")
 
@@ -132,40 +133,42 @@ class Lloyd(Generic[T]):
             raise InvalidInput(f"fewest_rounds is {self.fewest_rounds}, more than most_rounds, {self.most_rounds}")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        start, problem = begun(self.start, self.start_share, problem, session, rng)
-        domain, every = problem.domain, np.arange(len(start.centers))
+        start, problem = run_start(self.start, self.start_share, problem, session, rng)
+        domain, ids = problem.domain, np.arange(len(start.centers))
         schedule = self.schedule(problem)
-        centers, weights, iterates = start.centers, np.zeros(len(every)), list[Floats]()
-        errors, count_errors, before, within = np.zeros((len(every), 1)), np.zeros(len(every)), centers, math.inf
+        centers, weights, iterates = start.centers, np.zeros(len(ids)), list[Floats]()
+        errors, count_errors, previous, within = np.zeros((len(ids), 1)), np.zeros(len(ids)), centers, math.inf
         for radius in schedule.radii:
-            own = session if self.start_share and not iterates else None  # others are + - * / of answers
-            near = nearest_within(radius, filled(centers, problem.k), domain, own)  # line 7: the assignment step
-            vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
+            # a start's centres must be rounded alike everywhere; later ones are + - * / of answers
+            rounding = session if self.start_share and not iterates else None
+            # line 7: the assignment step
+            assignment = nearest_within(radius, pad_centers(centers, problem.k), domain, rounding)
+            vectors, origin = offsets_from(assignment, domain, relative=self.updates == "relative")
             counts, sums = session.ask(  # lines 12 to 16: the update, local and global
-                count(near, oracle=self.counts, budget=schedule.per_count),
+                count(assignment, oracle=self.counts, budget=schedule.per_count),
                 vector_sum(vectors, oracle=self.sums, budget=schedule.per_sum),
             )
-            before, within = domain.real(near.centers)[every], radius
-            centers, weights = before, counts.at(every)
-            count_errors = counts.standard_error(every)
+            previous, within = domain.real(assignment.centers)[ids], radius
+            centers, weights = previous, counts.at(ids)
+            count_errors = counts.standard_error(ids)
             size = np.maximum(weights, np.maximum(self.floor * count_errors, 1e-9))[:, None]
-            means = sums.at(every) / size + origin[every]  # line 19, or S / C for absolute updates
-            errors = sums.standard_error(every)[:, None] / size
+            means = sums.at(ids) / size + origin[ids]  # line 19, or S / C for absolute updates
+            errors = sums.standard_error(ids)[:, None] / size
             means = self._shrunk(centers, means, errors)
             stay = weights < (-math.inf if self.keep_below is None else self.keep_below)
             centers = np.where(stay[:, None], centers, self._inside(centers, means, radius, domain))  # line 20: fold
             iterates.append(centers)
-        found = np.mean(iterates[-self.average :], axis=0)
-        found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
+        released = np.mean(iterates[-self.average :], axis=0)
+        released = towards_middle(released, math.sqrt(self.shrink) * errors[:, 0], domain)
         sizes = np.maximum(weights, 0.0)
-        size_errors = np.hypot(count_errors, of_own_rows(sizes, self.counts, schedule.per_count))
-        radii, away = limits(within, len(every)), unseen(sizes, problem.rows, within)
-        stated = of_steps(
+        size_errors = np.hypot(count_errors, own_row_errors(sizes, self.counts, schedule.per_count))
+        radii, away = clip_radii(within, len(ids)), rows_beyond(sizes, problem.rows, within)
+        stated = step_errors(
             sizes,
             weights,
             np.hypot(size_errors, away),
-            found,
-            found - before,
+            released,
+            released - previous,
             errors[:, 0],
             radii,
             cut=radii
@@ -174,12 +177,12 @@ class Lloyd(Generic[T]):
             spread=radii[0],
         )
         return Clustering(
-            found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}
+            released, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}
         )
 
     @property
     def chooses_k(self) -> bool:
-        """Where its start does."""
+        """True if the start can choose k."""
         return chooses_k(self.start)
 
     def expected_error(self, problem: Problem) -> float:
@@ -187,24 +190,24 @@ class Lloyd(Generic[T]):
         return (FROM_TREE if self.start_share else FROM_PACKED).error(problem, self.counts, self.sums)
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Rounds, radii and shares, from public figures."""
+        """Return rounds, radii and shares, from public figures."""
         tried = [self.rounds] if self.rounds else range(self.most_rounds, self.fewest_rounds - 1, -1)
         analysis = ErrorAnalysis(self.counts, self.sums, self.updates, self.radius, self.radius_scale, self.offset)
         return analysis.schedule(problem, tried, self.error_target)
 
-    def _shrunk(self, before: Floats, means: Floats, errors: Floats) -> Floats:
-        """Means (k, d) nearer to where their centres were, by what noise of these standard errors (k, 1) adds."""
+    def _shrunk(self, previous: Floats, means: Floats, errors: Floats) -> Floats:
+        """Shrink means (k, d) towards their previous centres by what noise of these errors (k, 1) adds."""
         if not self.shrink:
             return means
-        step = means - before
+        step = means - previous
         noise = step.shape[1] * errors**2
-        found: Floats = before + step * james_stein(row_sums(step**2)[:, None], self.shrink * noise)
-        return found
+        shrunk: Floats = previous + step * james_stein(row_sums(step**2)[:, None], self.shrink * noise)
+        return shrunk
 
-    def _inside(self, before: Floats, target: Floats, radius: float, domain: Domain) -> Floats:
-        """Radius clipping, then the border."""
+    def _inside(self, previous: Floats, target: Floats, radius: float, domain: Domain) -> Floats:
+        """Clip the step to the radius, then treat the border."""
         if self.clip_steps and math.isfinite(radius):
-            target = before + shortened(target - before, radius)
+            target = previous + shorten(target - previous, radius)
         if self.border == "fold":
             return domain.fold(target)
         return domain.truncate(target) if self.border == "truncate" else target

@@ -44,9 +44,10 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.errors import SMOOTHED, ErrorLaw, count_error, limits, of_steps, unseen
-from cloister.plugins.methods.post_processing import filled, james_stein
-from cloister.plugins.methods.rounds import begun, equal_cells, nearest_within, share_option, shortened, steps
+from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import SMOOTHED, clip_radii, count_error, rows_beyond, step_errors
+from cloister.plugins.methods.post_processing import james_stein, pad_centers
+from cloister.plugins.methods.rounds import equal_cells, nearest_within, run_start, share_option, shorten, steps
 
 STEPS: Final = 2**15
 """Lattice steps of a unit vector: truncation shortens a pull by at most a 2^-15 per column, far below any noise."""
@@ -116,12 +117,11 @@ class Pulls:
 
 
 def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float, shrink: float) -> Floats:
-    """The steps (k, d) that noisy sums ask for:
+    """Return the steps (k, d) that noisy sums ask for.
 
-        c + stretch * (s / 2) * sum(u) / sum(w),
-
-    shortened by the squared length that noise alone gives it (James and Stein). The majorising quadratic makes every
-    stretch between 0 and 2 a descent without noise (Weiszfeld's step is stretch 1); 1.25 is faster.
+    A step is stretch * (s / 2) * sum(u) / sum(w), shortened by the squared length that noise alone gives it (James
+    and Stein). The majorising quadratic makes every stretch between 0 and 2 a descent without noise (Weiszfeld's
+    step is stretch 1); 1.25 is faster.
 
     Source: Weiszfeld 1937; Cohen-Addad et al. 2022, section 6, whose perturbed optimisation of a smoothed cost this
     replaces (its proof needs an exact minimiser); Newton's method on the same smoothed cost.
@@ -140,7 +140,7 @@ def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float,
 
 
 def step_noise(sums: Floats, errors: Floats, *, smoothing: float, stretch: float) -> Floats:
-    """The standard error (k,) of a coordinate of these steps, before noise shortens them. Args: as ``weiszfeld``."""
+    """Return the standard error (k,) of a coordinate of ``weiszfeld``'s steps before they are shortened."""
     weights = np.maximum(sums[:, -1], np.maximum(FLOOR * errors, 1e-9))
     return np.asarray(errors * stretch * smoothing * (TOP / STEPS) / weights, np.float64)
 
@@ -161,16 +161,20 @@ class LloydMedian(Generic[T]):
     start_share: float = share_option()
     rounds: int = option(default=7, low=1, high=MOST_ROUNDS, help="number of rounds")
     count_share: float = option(
-        default=0.05, low=0.0, high=0.5, above=True, help="of a round: counts become weights, no step uses them"
+        default=0.05,
+        low=0.0,
+        high=0.5,
+        above=True,
+        help="share of a round's budget for counts, which become sizes; no step uses them",
     )
     smoothing: float = option(
         default=0.05,
         low=0.0,
         above=True,
         unit="half diameters",
-        help="closer rows pull in proportion to their distance",
+        help="distance below which rows pull in proportion to it",
     )
-    stretch: float = option(default=1.25, low=0.0, high=2.0, above=True, help="of Weiszfeld's step")
+    stretch: float = option(default=1.25, low=0.0, high=2.0, above=True, help="factor of Weiszfeld's step")
     shrink: float = option(
         default=1.0, low=0.0, help="shorten a step by this times its expected squared noise over its squared length"
     )
@@ -178,47 +182,47 @@ class LloydMedian(Generic[T]):
         default=None,
         low=0.0,
         above=True,
-        help="rows farther than this many radii of k equal cells pull nobody, and no step is longer; none: no limit",
+        help="radius, over that of k equal cells, beyond which rows are dropped and no step goes; none: no limit",
     )
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        start, problem = begun(self.start, self.start_share, problem, session, rng)
-        domain, every = problem.domain, np.arange(len(start.centers))
+        start, problem = run_start(self.start, self.start_share, problem, session, rng)
+        domain, ids = problem.domain, np.arange(len(start.centers))
         per_count, per_pull = problem.budget.over(self.rounds).split(self.count_share, 1 - self.count_share)
         radius = math.inf if self.radius_scale is None else equal_cells(problem, self.radius_scale)
         smoothing = steps(self.smoothing * domain.diameter / 2, domain) or 1
         # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
         scale = 1 / (domain.unit * STEPS)
-        centers, weights = start.centers, np.zeros(len(every))
+        centers, weights = start.centers, np.zeros(len(ids))
         count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
-            near = nearest_within(radius, filled(centers, problem.k), domain, session)
+            assignment = nearest_within(radius, pad_centers(centers, problem.k), domain, session)
             counts, pulls = session.ask(
-                count(near, oracle=self.counts, budget=per_count),
-                vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),
+                count(assignment, oracle=self.counts, budget=per_count),
+                vector_sum(Pulls(assignment, smoothing), oracle=self.sums, budget=per_pull),
             )
-            totals, errors = pulls.at(every) * scale, pulls.standard_error(every) * scale
-            length, before = smoothing * domain.unit, domain.real(near.centers)[every]
+            totals, errors = pulls.at(ids) * scale, pulls.standard_error(ids) * scale
+            length, previous = smoothing * domain.unit, domain.real(assignment.centers)[ids]
             moves = weiszfeld(totals, errors, smoothing=length, stretch=self.stretch, shrink=self.shrink)
-            centers = domain.truncate(before + shortened(moves, min(radius, domain.diameter / 2)))
-            counted = counts.at(every)
+            centers = domain.truncate(previous + shorten(moves, min(radius, domain.diameter / 2)))
+            counted = counts.at(ids)
             weights = np.maximum(counted, 0.0)
             noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
             noise = np.hypot(noise, SMOOTHED * length)
-            stated = of_steps(
+            stated = step_errors(
                 weights,
                 counted,
-                np.hypot(count_errors, unseen(weights, problem.rows, radius)),
+                np.hypot(count_errors, rows_beyond(weights, problem.rows, radius)),
                 centers,
-                centers - before,
+                centers - previous,
                 noise,
-                limits(radius, len(every)),
+                clip_radii(radius, len(ids)),
             )
         return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
 
     @property
     def chooses_k(self) -> bool:
-        """Where its start does."""
+        """True if the start can choose k."""
         return chooses_k(self.start)
 
     def expected_error(self, problem: Problem) -> float:

@@ -21,7 +21,7 @@ ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_
 
 
 def methods() -> list[Spec]:
-    """The choosers, rounds and starts of any trust model, then those that go by one trust model or cost."""
+    """List choosers, rounds and starts of any trust model, then those of one trust model or cost."""
     gauss = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
     exact = {"counts": "exact", "sums": "exact"}
@@ -176,7 +176,7 @@ def _one_round() -> list[Spec]:
 
 
 def _trees() -> list[Spec]:
-    """A trusted curator's: clustering by noisy counts of cells."""
+    """List the methods of a trusted curator that cluster noisy counts of cells."""
     central = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
     return [

@@ -1,4 +1,4 @@
-"""The questions of a method that measures a middle and radii first, and what their answers say once noise is known."""
+"""Questions of a method that measures a middle and radii first, and estimates from their noisy answers."""
 
 from __future__ import annotations
 
@@ -27,25 +27,30 @@ from cloister.plugins.methods.distances import (
     Distances,
     GroupDistances,
     Reach,
-    plausible,
-    tells_groups,
+    plausible_rows,
+    resolves_groups,
 )
-from cloister.plugins.methods.errors import count_error, of_own_rows, of_steps
-from cloister.plugins.methods.post_processing import believed, denoised, empirical_bayes, james_stein, projected
-from cloister.plugins.methods.rounds import nearest_within, shortened
+from cloister.plugins.methods.errors import count_error, own_row_errors, step_errors
+from cloister.plugins.methods.post_processing import (
+    denoised,
+    empirical_bayes,
+    james_stein,
+    linear_shrinkage,
+    project_to_simplex,
+)
+from cloister.plugins.methods.rounds import nearest_within, shorten
 from cloister.plugins.trees.directions import directions
 from cloister.plugins.trees.nearest_direction import NearestDirection
 
 WITHIN, GROWTH = 0.5, 1.2
-"""Of rounds: the share of all rows within the least radius that a group may have, and what a round has of the budget
-for each part of the one before."""
+"""Share of all rows within the least radius that a group may have, and growth of the budget from round to round."""
 
 WELL_KNOWN = 40.0
 """q from which smaller groups than the average one are believed."""
 
 CLIP, STRETCH = 0.6, 1.3
-"""Of rounds in which all offsets are clipped to one radius: the part that they are clipped to of the distance which
-``WITHIN`` of the rows are within, and how steps are stretched for it."""
+"""Clipping radius over the distance that ``WITHIN`` of the rows are within, and the stretch of steps that makes up for
+it, in rounds with one radius for all groups."""
 
 OUTER = (0.5, 1.0, 2.0, 4.0)
 """Squared outer radii of the shells, over the squared radius. The last one holds all rows beyond the third."""
@@ -54,11 +59,11 @@ OUTER = (0.5, 1.0, 2.0, 4.0)
 @final
 @attrs.frozen(eq=False)
 class Shells:
-    """A bucketing around a released point: the cell of a row's direction from it, and the shell of its distance, which
-    tells apart what lies one behind the other.
+    """Bucketing around a released point, by the cell of a row's direction and the shell of its distance.
 
-    Distances are integers, and directions are compared exactly (``NearestDirection``: differences of lattice points
-    have norms of at most 2^21). So a row's bucket is a function of that row alone.
+    Shells tell apart what lies one behind the other. Distances are integers, and directions are compared exactly
+    (``NearestDirection``: differences of lattice points have norms of at most 2^21). So a row's bucket is a
+    function of that row alone.
 
     Args:
         cells: directions.
@@ -102,8 +107,10 @@ class Shells:
         }
 
     def offsets(self) -> ClippedOffsets:
-        """Rows relative to the middle, clipped to the outer radius of their shell: only in the last one does that clip,
-        and sums of inner shells have less noise."""
+        """Return rows relative to the middle, clipped to the outer radius of their shell.
+
+        Clipping has an effect in the last shell only, and sums of inner shells have less noise.
+        """
         radii = np.ceil(np.sqrt(self.outer)).astype(np.int64)
         return ClippedOffsets(self, self.middle, np.tile(radii, self.cells.space.sizes[0]))
 
@@ -111,14 +118,14 @@ class Shells:
 @final
 @attrs.frozen(eq=False)
 class Moved:
-    """Questions about groups of rows.
+    """Noisy sizes and mean offsets of groups of rows.
 
     Args:
         sizes: noisy rows of each group (m,). size_errors: their standard errors (m,).
         means: of the rows' clipped offsets (m, d), in the caller's units.
         noise: expected squared length of the noise in each mean (m,).
         radii: that offsets were clipped to (m,).
-        usual: rows of a group as one expects them.
+        usual: expected rows of a group.
     """
 
     sizes: Floats
@@ -138,21 +145,24 @@ class Moved:
         return self._within(ids, empirical_bayes(_squares(self.means[ids]), self.noise[ids]))
 
     def _within(self, ids: Ints, factors: Floats) -> Floats:
-        """Means times factors, and times what can be known at most of a mean no longer than s, s^2 / (s^2 + noise): s
-        is the radius, times the share of a usual size that the noise of sizes leaves."""
+        """Return means times their factors, no longer than their radii.
+
+        Of a mean no longer than s at most s^2 / (s^2 + noise) can be known, with s the radius times the share of a
+        usual size that the noise of sizes leaves.
+        """
         radii = self.radii[ids]
-        most = (radii * self.usual**2 / (self.usual**2 + self.size_errors[ids] ** 2)) ** 2
-        factors = factors * most / (most + self.noise[ids])
-        return shortened(self.means[ids] * factors[:, None], radii[:, None])
+        max_energy = (radii * self.usual**2 / (self.usual**2 + self.size_errors[ids] ** 2)) ** 2
+        factors = factors * max_energy / (max_energy + self.noise[ids])
+        return shorten(self.means[ids] * factors[:, None], radii[:, None])
 
     def first(self, n: int) -> Moved:
-        """The same of the first n groups."""
+        """Return the first n groups."""
         return Moved(self.sizes[:n], self.size_errors[:n], self.means[:n], self.noise[:n], self.radii[:n], self.usual)
 
-    def above(self, errors: float, least: int) -> Ints:
-        """Groups with more rows than this many standard errors, at least ``least``: the heaviest first."""
+    def above(self, errors: float, minimum: int) -> Ints:
+        """Return the groups above this many standard errors, the heaviest first and at least ``minimum``."""
         order = np.argsort(-self.sizes, kind="stable")
-        return order[: max(least, int((self.sizes > errors * self.size_errors).sum()))]
+        return order[: max(minimum, int((self.sizes > errors * self.size_errors).sum()))]
 
     def counted(self, ids: Ints, points: Floats) -> Coreset:
         """Points (m, d) of these groups with their rows as they were counted, and standard errors of both."""
@@ -183,7 +193,7 @@ class Stepped:
 @final
 @attrs.frozen(eq=False)
 class Measuring(Generic[T]):
-    """Asks one round at a time. Args: spend, what each question may spend, in the order they are asked."""
+    """Questions that are asked one round at a time, each with the next budget of ``spend``."""
 
     problem: Problem
     session: Session[T]
@@ -192,141 +202,144 @@ class Measuring(Generic[T]):
     spend: Iterator[Budget]
 
     def mean(self) -> Floats:
-        """The mean of all rows (d,), shrunk towards the domain's middle."""
+        """Return the mean of all rows (d,), shrunk towards the domain's middle."""
         domain, rows = self.problem.domain, self.problem.rows
         everyone = self.near(domain.middle[None])
         (sums,) = self.session.ask(vector_sum(Rows.of(everyone, domain), oracle=self.sums, budget=next(self.spend)))
-        found, ones = sums.at(np.arange(1)) / rows, np.ones(1)
+        mean_offset, ones = sums.at(np.arange(1)) / rows, np.ones(1)
         noise = domain.dimension * (sums.standard_error(np.arange(1)) / rows) ** 2
-        step = Moved(rows * ones, 0 * ones, found, noise, ones * domain.diameter / 4, rows).steps[0]
+        step = Moved(rows * ones, 0 * ones, mean_offset, noise, ones * domain.diameter / 4, rows).steps[0]
         return np.asarray(domain.truncate((domain.middle + step)[None])[0])
 
     def near(self, centers: Floats) -> NearestCenter:
         return nearest_within(math.inf, centers, self.problem.domain, self.session)
 
-    def radius(self, near: NearestCenter, share: float) -> float:
-        """The distance within which this share of the rows has a centre, in the caller's units."""
-        distances = self._together(near, next(self.spend))
+    def radius(self, assignment: NearestCenter, share: float) -> float:
+        """Ask for the distance, in the caller's units, within which this share of the rows has a centre."""
+        distances = self._together(assignment, next(self.spend))
         return distances.within(share, self.problem.rows, self.problem.domain)
 
-    def overall(self, near: NearestCenter, budget: Budget | None = None) -> Reach:
-        """Rows of all groups by their distance from their centre. Args: budget (None: the next one)."""
+    def overall(self, assignment: NearestCenter, budget: Budget | None = None) -> Reach:
+        """Count all rows by their distance from their centre, with this budget or the next one."""
         domain, rows = self.problem.domain, self.problem.rows
-        together = self._together(near, budget or next(self.spend))
+        together = self._together(assignment, budget or next(self.spend))
         if together.errors[0] > UNSEEN * rows:
             return Reach(domain.diameter / 4, together)
         return Reach(together.within(WITHIN, rows, domain), together)
 
-    def reach(self, near: NearestCenter) -> Reach:
-        """Rows by their distance from their centre: of each group, or of all where noise would hide the groups'."""
+    def reach(self, assignment: NearestCenter) -> Reach:
+        """Count rows by their distance from their centre: of each group, or of all if noise hides the groups'."""
         problem, budget = self.problem, next(self.spend)
-        if not tells_groups(problem, self.counts, budget):
-            return self.overall(near, budget)
-        bins = DistanceBins(near, 2 * problem.domain.max_norm, GROUP_BINS, grouped=True)
+        if not resolves_groups(problem, self.counts, budget):
+            return self.overall(assignment, budget)
+        bins = DistanceBins(assignment, 2 * problem.domain.max_norm, GROUP_BINS, grouped=True)
         counts, error = self._binned(bins, budget)
-        rows = plausible(float(counts.sum()), error * math.sqrt(len(counts)), problem.rows)
+        rows = plausible_rows(float(counts.sum()), error * math.sqrt(len(counts)), problem.rows)
         groups = GroupDistances(bins, counts.reshape(-1, GROUP_BINS), error, rows)
         return Reach(groups.together.within(WITHIN, rows, problem.domain), groups.together, groups)
 
-    def _together(self, near: NearestCenter, budget: Budget) -> Distances:
-        bins = DistanceBins(near, 2 * self.problem.domain.max_norm)
+    def _together(self, assignment: NearestCenter, budget: Budget) -> Distances:
+        bins = DistanceBins(assignment, 2 * self.problem.domain.max_norm)
         counts, error = self._binned(bins, budget)
         return Distances(bins, counts, np.full(bins.number, error))
 
     def _binned(self, bins: DistanceBins, budget: Budget) -> tuple[Floats, float]:
-        """Noisy counts of all bins, and their standard error."""
+        """Return noisy counts of all bins, and their standard error."""
         (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=budget))
         buckets = bins.space.sizes[0]
         return counts.at(np.arange(buckets)), count_error(self.counts, buckets, budget, self.problem)
 
     def stepped(
         self,
-        near: NearestCenter,
+        assignment: NearestCenter,
         reach: Reach,
         k: int,
         *,
         clip: float = CLIP,
         stretch: float = STRETCH,
-        known: tuple[Floats, Floats] | None = None,
+        known_sizes: tuple[Floats, Floats] | None = None,
     ) -> Stepped:
-        """The first k centres, moved by the sums of clipped offsets.
+        """Move the first k centres by the sums of clipped offsets.
 
         Each group has the radius that makes noise and what clipping cuts off least together
         (``GroupDistances.radii``). Where noise hides distances of groups all have one radius, and steps are stretched.
         Counts are moved to the nearest ones that add up to the number of rows; a step divides by no fewer than
         ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is believed farther than
-        its noise lets (``believed``).
+        its noise lets (``linear_shrinkage``).
 
         Args:
+            assignment: rows by their nearest centre.
+            reach: distances of the rows from the centres.
+            k: number of centres.
             clip: part of ``reach.radius`` that offsets are clipped to, if all have one radius.
             stretch: of steps, if all have one radius, for what clipping takes off them.
-            known: rows (k,) of the groups and their standard errors (k,); None: they are counted.
+            known_sizes: rows (k,) of the groups and their standard errors (k,); None: they are counted.
         """
-        domain, every = self.problem.domain, np.arange(k)
-        per_count = None if known else next(self.spend)
+        domain, ids = self.problem.domain, np.arange(k)
+        per_count = None if known_sizes else next(self.spend)
         per_sum = next(self.spend)
-        radii, rows = np.full(len(near.centers), clip * reach.radius), float(self.problem.rows)
+        radii, rows = np.full(len(assignment.centers), clip * reach.radius), float(self.problem.rows)
         if reach.groups is not None:
-            before, rows, stretch = (
+            previous_sizes, rows, stretch = (
                 np.maximum(reach.groups.counts.sum(axis=1), self.least_rows()),
                 reach.groups.rows,
                 1.0,
             )
-            radii = reach.groups.radii(self._noise(per_sum) / before, reach.radius, domain)
-        offsets = ClippedOffsets.around(near, radii, domain, self.session)
-        how_many = () if per_count is None else (count(near, oracle=self.counts, budget=per_count),)
+            radii = reach.groups.radii(self._noise(per_sum) / previous_sizes, reach.radius, domain)
+        offsets = ClippedOffsets.around(assignment, radii, domain, self.session)
+        how_many = () if per_count is None else (count(assignment, oracle=self.counts, budget=per_count),)
         *counts, sums = self.session.ask(*how_many, vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = (figures[:k] for figures in offsets.read(sums))
-        if known is None:
+        if known_sizes is None:
             assert per_count is not None
             error = count_error(self.counts, self.problem.k, per_count, self.problem)
-            counted = counts[0].at(every)
-            count_errors = np.hypot(error, of_own_rows(np.maximum(counted, error), self.counts, per_count))
+            counted = counts[0].at(ids)
+            count_errors = np.hypot(error, own_row_errors(np.maximum(counted, error), self.counts, per_count))
         else:
-            counted, count_errors = known
-        held = np.maximum(projected(counted, rows), self.least_rows())
-        steps = stretch * believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
-        centers = domain.truncate(domain.real(near.centers[:k]) + steps)
+            counted, count_errors = known_sizes
+        divisors = np.maximum(project_to_simplex(counted, rows), self.least_rows())
+        steps = stretch * linear_shrinkage(errors / divisors, domain) * denoised(totals, errors) / divisors[:, None]
+        centers = domain.truncate(domain.real(assignment.centers[:k]) + steps)
         sizes = np.maximum(counted, 0.0)
-        own = np.maximum(sizes, np.maximum(count_errors, 1.0))
+        believed_sizes = np.maximum(sizes, np.maximum(count_errors, 1.0))
         cut = reach.excess(radii, sizes, np.maximum(count_errors, 1.0), rows, domain)
-        stated = of_steps(
+        stated = step_errors(
             sizes,
             counted,
             count_errors,
             centers,
             steps,
-            stretch * errors / own,
+            stretch * errors / believed_sizes,
             radii[:k] if cut is None else 0.0,
             cut=0.0 if cut is None else cut,
-            shortened=stretch * totals / own[:, None] - steps,
+            shortened=stretch * totals / believed_sizes[:, None] - steps,
             spread=reach.spread(rows, domain),
         )
         return Stepped(centers, sizes, stated)
 
     def _noise(self, per_sum: Budget) -> float:
-        """Expected length of the noise in a sum of offsets, over the radius that they are clipped to."""
+        """Return the expected length of the noise in a sum of offsets, over the radius they are clipped to."""
         domain = self.problem.domain
         context = attrs.evolve(self.problem.context(per_sum), unit=1 / SCALE)
         variance = self.sums.variance(Space((self.problem.k,)), per_sum, context, Bound(SCALE, domain.dimension))
         return math.sqrt(domain.dimension * variance) / per_sum.fraction
 
     def least_rows(self) -> float:
-        """That a step divides by: n / k, and less where counts are well known; at least one."""
+        """Return the least count that a step divides by: n / k, less where counts are well known, at least 1."""
         average, budget = self.problem.rows / self.problem.k, self.problem.budget
         error = math.sqrt(self.counts.variance(Space((self.problem.k,)), budget, self.problem.context(budget)))
         return max(1.0, min(average, WELL_KNOWN * error))
 
     def moved(self, vectors: ClippedOffsets) -> Moved:
-        """Rows per bucket, and the means of their clipped offsets."""
+        """Ask for rows per bucket, and for the means of their clipped offsets."""
         counts, sums = self.session.ask(
             count(vectors.cells, oracle=self.counts, budget=next(self.spend)),
             vector_sum(vectors, oracle=self.sums, budget=next(self.spend)),
         )
-        every = np.arange(vectors.cells.space.sizes[0])
-        sizes, errors = counts.at(every), counts.standard_error(every)
-        held = np.maximum(np.maximum(sizes, errors), 1e-9)
+        ids = np.arange(vectors.cells.space.sizes[0])
+        sizes, errors = counts.at(ids), counts.standard_error(ids)
+        divisors = np.maximum(np.maximum(sizes, errors), 1e-9)
         totals, noise = vectors.read(sums)
-        energy = totals.shape[1] * (noise / held) ** 2
+        energy = totals.shape[1] * (noise / divisors) ** 2
         radii = np.asarray(np.broadcast_to(vectors.radii * self.problem.domain.unit, sizes.shape), np.float64)
-        return Moved(sizes, errors, totals / held[:, None], energy, radii, self.problem.rows / self.problem.k)
+        return Moved(sizes, errors, totals / divisors[:, None], energy, radii, self.problem.rows / self.problem.k)

@@ -1,4 +1,4 @@
-"""One-round k-means: every person is asked once, before anything is known; the rest is post-processing.
+"""k-means in one round: every person is asked once, before anything is known; the rest is post-processing.
 
 Ask how many rows fall in each bucket of a public tree and what they add up to; grow the tree from the counts; cluster
 its leaves. With the paper's blocks this is Chang, Ghazi, Kumar, Manurangsi 2021; with better ones it is the new design.
@@ -52,19 +52,22 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_own_rows, of_points
-from cloister.plugins.methods.post_processing import held, nearest, placed
+from cloister.plugins.methods.errors import cluster_errors, missing_rows, own_row_errors
+from cloister.plugins.methods.post_processing import group_sizes, nearest, place_clusters
 
 
 @attrs.frozen
 class GridCounts(Generic[T]):
-    """One-round k-means in up to three columns (``grid_up_to``): counts on a grid are all that is asked.
+    """k-means in up to three columns (``grid_up_to``) from counts on a grid alone.
 
     A cell's middle says where its rows are, so that nobody is asked for vectors and the counts have all of the budget.
 
     Guarantee: that of the oracle, for one question in one round; all else is post-processing of released counts.
 
-    Args: grid, the partition; counts, how many rows fall in each cell; solver, clusters the cells.
+    Args:
+        grid: the partition.
+        counts: how many rows fall in each cell.
+        solver: clusters the cells.
     """
 
     grid: TreeBuilder
@@ -76,18 +79,18 @@ class GridCounts(Generic[T]):
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=problem.budget))
         cells = grid.grow(counts)
         centers = self.solver.solve(session.release(cells), problem.k, rng.child("solve"))
-        weights, domain = held(nearest(cells.points, centers), cells.weights, problem.k), problem.domain
+        weights, domain = group_sizes(nearest(cells.points, centers), cells.weights, problem.k), problem.domain
         details = {"leaves": len(cells.weights)}
         if cells.errors is not None:
             inner = attrs.evolve(cells, points=cells.points - domain.middle)
-            own = of_own_rows(weights, self.counts, problem.budget)
-            missing = np.hypot(hidden(weights, problem.rows), own)
-            details |= of_points(inner, centers - domain.middle, domain.truncate(centers), domain, missing)
+            own_noise = own_row_errors(weights, self.counts, problem.budget)
+            missing = np.hypot(missing_rows(weights, problem.rows), own_noise)
+            details |= cluster_errors(inner, centers - domain.middle, domain.truncate(centers), domain, missing)
             del details["centers_error"]  # nothing says how rows lie in a cell
         return Clustering(domain.truncate(centers), weights, details)
 
     def expected_error(self, problem: Problem) -> float:
-        """That of the noise of all cells, each within the domain's radius of its centre."""
+        """Return the error from the noise of all cells, each within the domain's radius of its centre."""
         space, budget = self.grid.open(problem, ANY_KEY).space, problem.budget
         return space.sizes[0] * self.counts.variance(space, budget, problem.context(budget)) / problem.rows**2
 
@@ -113,7 +116,7 @@ class OneRoundMeans(Generic[T]):
         low=0,
         high=3,
         unit="dimensions",
-        help="up to this many, counts on a grid alone: no vectors are asked",
+        help="largest dimension that is clustered from counts on a grid, without vectors",
     )
     share: Literal["users", "budget", "auto"] = option(
         default="auto",
@@ -122,15 +125,15 @@ class OneRoundMeans(Generic[T]):
         "or as the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )
     count_share: float | None = option(
-        default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
+        default=None, low=0.0, high=0.99, above=True, help="share of the counts; none: the one with the least error"
     )
-    least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="the counts get at least this share")
+    least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="least share of the counts")
     partitions: int | None = option(
         default=None,
         low=1,
         high=16,
-        help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; "
-        "none: two where little noise is expected, else one",
+        help="independent trees that users are divided over, so that no single tree's borders decide; none: two if "
+        "little noise is expected, else one",
     )
     centers: Centers = option(
         default="means",
@@ -146,12 +149,12 @@ class OneRoundMeans(Generic[T]):
         domain, k = problem.domain, problem.k
         trees = [self.tree.open(problem, rng.child("tree", i)) for i in range(self._partitions(problem))]
         per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
-        asked: list[Question[T, Any]] = [
+        questions: list[Question[T, Any]] = [
             count(tree, oracle=self.counts, budget=spend) for tree, spend in zip(trees, per_count, strict=True)
         ]
         for tree, spend in zip(trees, per_sum, strict=True):
-            asked.append(vector_sum(Rows.of(tree, domain), oracle=self.sums, budget=spend))
-        answers = session.ask(*asked)
+            questions.append(vector_sum(Rows.of(tree, domain), oracle=self.sums, budget=spend))
+        answers = session.ask(*questions)
         counts, sums = answers[: len(trees)], answers[len(trees) :]
         cells = Cells.of([tree.grow(table) for tree, table in zip(trees, counts, strict=True)], sums)
         leaves = cells.means(domain if self.clip else None) if self.centers == "means" else cells.places
@@ -159,12 +162,14 @@ class OneRoundMeans(Generic[T]):
         groups = nearest(leaves.points, centers)
         if self.centers == "groups":
             centers = cells.of_groups(groups, k)
-        found, weights = placed(centers, leaves, domain)
-        own = of_own_rows(weights, self.counts, per_count[0])
-        missing = np.hypot(hidden(weights, len(trees) * problem.rows), own)
-        stated = of_points(leaves, centers, found, domain, missing)
+        placed_centers, weights = place_clusters(centers, leaves, domain)
+        own_noise = own_row_errors(weights, self.counts, per_count[0])
+        missing = np.hypot(missing_rows(weights, len(trees) * problem.rows), own_noise)
+        stated = cluster_errors(leaves, centers, placed_centers, domain, missing)
         stated["weights_error"] = stated["weights_error"] / len(trees)
-        return Clustering(found, weights / len(trees), {"leaves": len(groups), "partitions": len(trees), **stated})
+        return Clustering(
+            placed_centers, weights / len(trees), {"leaves": len(groups), "partitions": len(trees), **stated}
+        )
 
     @property
     def on_grid(self) -> GridCounts[T]:
@@ -188,11 +193,13 @@ class OneRoundMeans(Generic[T]):
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
     ) -> tuple[tuple[Budget, ...], tuple[Budget, ...]]:
-        """Budgets of the counts and the vectors of each partition. By users q : 1 - q, q = sqrt(a) / (sqrt(a) +
-        sqrt(b)) with a count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise
-        law has it. Where a share q of the users is counted, the n / k rows of a cluster have a binomial spread of n /
-        (k q) besides: most of a when shuffled, and left out under Local trust, where noise is above n at an epsilon of
-        1 (the study's rule)."""
+        """Return the budgets of the counts and of the vectors of each partition.
+
+        By users q : 1 - q, q = sqrt(a) / (sqrt(a) + sqrt(b)), with a the variance of a count and b that of d + 2
+        coordinates of a sum, over R^2; by budget as the noise law has it. Where a share q of the users is counted, the
+        n / k rows of a cluster have a binomial spread of n / (k q) besides: most of a when shuffled, and left out under
+        Local trust, where noise is above n at an epsilon of 1 (the study's rule).
+        """
         budget = problem.budget
         of_count, of_sum = self.variances(problem, space, budget, budget)
         errors = of_count, (problem.domain.dimension + 2) * of_sum
@@ -203,9 +210,13 @@ class OneRoundMeans(Generic[T]):
             q = best if self.count_share is None else self.count_share
             parts = budget.split_users(rng, *(q,) * partitions, *(1 - q,) * partitions)
             return parts[:partitions], parts[partitions:]
-        each = budget.over(partitions)
-        given = self.count_share
-        per_count, per_sum = each.split_for(*errors) if given is None else each.split(given, 1 - given)
+        per_partition = budget.over(partitions)
+        count_share = self.count_share
+        per_count, per_sum = (
+            per_partition.split_for(*errors)
+            if count_share is None
+            else per_partition.split(count_share, 1 - count_share)
+        )
         return (per_count,) * partitions, (per_sum,) * partitions
 
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
@@ -216,7 +227,7 @@ class OneRoundMeans(Generic[T]):
         return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / radius) ** 2
 
     def expected_error(self, problem: Problem) -> float:
-        """v of the module's docstring."""
+        """Return v of the module's docstring."""
         if problem.domain.dimension <= self.grid_up_to:
             return self.on_grid.expected_error(problem)
         space = self.tree.open(problem, ANY_KEY).space
@@ -237,10 +248,10 @@ class Cells:
     @classmethod
     def of(cls, grown: Sequence[Coreset], sums: Sequence[Sums]) -> Cells:
         """Look at the sums of the leaves, tree by tree and level by level."""
-        found = [_looked(leaves, table) for leaves, table in zip(grown, sums, strict=True)]
+        lookups = [_looked(leaves, table) for leaves, table in zip(grown, sums, strict=True)]
         of_counts = [np.zeros(len(g.weights)) if g.errors is None else g.errors.weights for g in grown]
         places = Coreset(np.concatenate([g.points for g in grown]), np.concatenate([g.weights for g in grown]))
-        totals, noise = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        totals, noise = (np.concatenate(parts) for parts in zip(*lookups, strict=True))
         return cls(places, totals, Errors(np.concatenate(of_counts), noise))
 
     def means(self, domain: Domain | None) -> Coreset:
@@ -259,11 +270,11 @@ class Cells:
 
 
 def _looked(grown: Coreset, sums: Sums) -> tuple[Floats, Floats]:
-    """The sums (m, d) of a tree's leaves and their standard errors (m,)."""
+    """Look up the sums (m, d) of a tree's leaves and their standard errors (m,)."""
     assert grown.leaves is not None  # a law of trees
     levels, ids = grown.leaves.levels, grown.leaves.ids
     totals, noise = np.empty(grown.points.shape), np.empty(len(ids))
     for level in np.unique(levels).tolist():
-        mine = levels == level
-        totals[mine], noise[mine] = sums.at(ids[mine], level), sums.standard_error(ids[mine], level)
+        on_level = levels == level
+        totals[on_level], noise[on_level] = sums.at(ids[on_level], level), sums.standard_error(ids[on_level], level)
     return totals, noise

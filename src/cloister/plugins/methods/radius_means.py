@@ -47,11 +47,11 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOrac
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
+from cloister.plugins.methods.clipping import ClippedOffsets, lattice_steps
 from cloister.plugins.methods.distances import Reach
-from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
+from cloister.plugins.methods.error_law import MISSED, ErrorLaw, strength, sums_are_pure
 from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Shells
-from cloister.plugins.methods.post_processing import filled
+from cloister.plugins.methods.post_processing import pad_centers
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
 
@@ -87,7 +87,7 @@ class RadiusMeans(Generic[T]):
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what the clipped offsets of those rows add up to")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the lifted candidates into k")
     rounds: int | None = option(
-        default=None, low=0, high=64, help="Lloyd rounds at the end; by default 8 where there is much noise, else 2"
+        default=None, low=0, high=64, help="Lloyd rounds at the end; none: 8 if there is much noise, else 2"
     )
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
@@ -97,27 +97,29 @@ class RadiusMeans(Generic[T]):
         mean = ask.mean()  # 1.
         radius = ask.radius(ask.near(mean[None]), WITHIN_MIDDLE)  # 2.
         cells = ask.moved(around(mean, radius, k, domain, session, rng.child("cells")).offsets())  # 3.
-        found, offsets = candidates(cells, k)  # 4.
-        near = ask.near(mean + offsets)
-        lift = min(radius, equal_cells(problem, WIDEST), ask.radius(near, WITHIN_LIFT))  # 5.
-        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), lift), domain, session)).first(found)
-        kept = lifted.above(KEPT, k)
-        points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
+        n_candidates, offsets = candidates(cells, k)  # 4.
+        assignment = ask.near(mean + offsets)
+        lift = min(radius, equal_cells(problem, WIDEST), ask.radius(assignment, WITHIN_LIFT))  # 5.
+        lifted = ask.moved(
+            ClippedOffsets.around(assignment, np.full(len(assignment.centers), lift), domain, session)
+        ).first(n_candidates)
+        kept_ids = lifted.above(KEPT, k)
+        points = domain.truncate(domain.real(assignment.centers[:n_candidates]) + lifted.steps)[kept_ids] - mean
         chosen = dict[str, Any]()
         if problem.fewest is not None:
             sure = lifted.above(SIGNIFICANT, 1)  # the first ones of those that were kept
             heavy = session.release(lifted.counted(sure, points[: len(sure)]))
             suggestion = suggested(heavy, np.full(len(sure), lift**2), problem, self.solver, rng.child("suggest"))
             k, chosen = suggestion.k, suggestion.details
-        centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
+        centers = self.solver.solve(session.release(lifted.coreset(kept_ids, points)), k, rng.child("solve")) + mean
         weights, stated, rounds = np.full(k, problem.rows / k), dict[str, Any](), self.last(problem)
         reach = Reach(radius)
         for number in range(rounds):  # 6.
-            near = ask.near(filled(centers, problem.k))
+            assignment = ask.near(pad_centers(centers, problem.k))
             if number in (0, rounds - 1):
-                reach = ask.reach(near)
+                reach = ask.reach(assignment)
                 chosen = chosen | reach.details(domain)
-            moved = ask.stepped(near, reach, k, clip=CLIP if number else 1.0)
+            moved = ask.stepped(assignment, reach, k, clip=CLIP if number else 1.0)
             centers, weights, stated = moved.centers, moved.sizes, moved.stated
         details = {"mean": mean, "radius": radius, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details | stated)
@@ -136,14 +138,16 @@ class RadiusMeans(Generic[T]):
         return LAW.error(problem, self.counts, self.sums) * (PURE if sums_are_pure(problem, self.counts) else 1.0)
 
     def last(self, problem: Problem) -> int:
-        """Rounds of step 6. Pure noise, and users who answer one question each, leave no more than two."""
-        few = problem.budget.measure == "pure" or self.counts.trust is Local
-        noisy = not few and strength(problem, self.counts, self.sums) < CLEAR
+        """Return the rounds of step 6: at most two in pure noise or where users answer one question each."""
+        restricted = problem.budget.measure == "pure" or self.counts.trust is Local
+        noisy = not restricted and strength(problem, self.counts, self.sums) < CLEAR
         return (8 if noisy else 2) if self.rounds is None else self.rounds
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
-        """Budget of each question, in the order they are asked. Under Local trust users are divided, each asked
-        once with all of epsilon; else everybody's budget is."""
+        """Return the budget of each question, in the order they are asked.
+
+        Under Local trust users are divided, each asked once with all of epsilon; else everybody's budget is.
+        """
         weights = shares(problem.domain.dimension, self.last(problem))
         if self.counts.trust is Local:
             return problem.budget.split_users(rng, *weights)
@@ -151,24 +155,26 @@ class RadiusMeans(Generic[T]):
 
 
 def shares(d: int, rounds: int) -> list[float]:
-    """Shares of mu^2, question by question; a small part of each pair counts, since a sum has d coordinates."""
-    few, more, least = (1 / (1 + times * math.sqrt(d)) for times in (1, 2, 8))
-    found = [MEAN, RADIUS, CELLS * few, CELLS * (1 - few), RADIUS, LIFT * more, LIFT * (1 - more)]
+    """Return shares of mu^2 by question; counts have the small part of each pair, since a sum has d coordinates."""
+    of_cells, of_lift, of_rounds = (1 / (1 + times * math.sqrt(d)) for times in (1, 2, 8))
+    parts = [MEAN, RADIUS, CELLS * of_cells, CELLS * (1 - of_cells), RADIUS, LIFT * of_lift, LIFT * (1 - of_lift)]
     growth, measured = GROWTH ** np.arange(rounds), {0, rounds - 1}
-    for number, each in enumerate((1 - sum(found) - RADIUS * len(measured)) * growth / growth.sum()):
-        found += [RADIUS] * (number in measured) + [each * least, each * (1 - least)]
-    return found
+    for number, per_round in enumerate((1 - sum(parts) - RADIUS * len(measured)) * growth / growth.sum()):
+        parts += [RADIUS] * (number in measured) + [per_round * of_rounds, per_round * (1 - of_rounds)]
+    return parts
 
 
 def around(mean: Floats, radius: float, k: int, domain: Domain, session: Session[Any], seed: PublicRng) -> Shells:
-    """Cells around the mean: 256, more where there are more than 32 centres."""
-    steps = int(session.agreed(in_steps(np.array([radius]), domain))[0])
+    """Return cells around the mean: 256, or more for more than 32 centres."""
+    steps = int(session.agreed(lattice_steps(np.array([radius]), domain))[0])
     return Shells.around(session.agreed(domain.snap(mean[None])), steps, min(max(256, 8 * k), 4096), seed)
 
 
 def candidates(cells: Moved, k: int) -> tuple[int, Floats]:
-    """Offsets (m, d) of candidates from the mean, and how many are meant: those that are significant, 5 k to 12 k. m is
-    public: the rest repeats the first one, which no row is nearer to."""
-    most = min(len(cells.sizes), max(64, 12 * k))
-    found = cells.above(SIGNIFICANT, 5 * k)[:most]
-    return len(found), cells.heaviest(np.append(found, np.repeat(found[:1], most - len(found))))
+    """Return the number of significant candidates (5 k to 12 k) and offsets (m, d) from the mean.
+
+    m is public: the rest repeats the first candidate, which no row is nearer to.
+    """
+    max_candidates = min(len(cells.sizes), max(64, 12 * k))
+    heavy = cells.above(SIGNIFICANT, 5 * k)[:max_candidates]
+    return len(heavy), cells.heaviest(np.append(heavy, np.repeat(heavy[:1], max_candidates - len(heavy))))

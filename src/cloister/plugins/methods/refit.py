@@ -1,6 +1,6 @@
 """k-means from public centres: an earlier result's, say, for rows of a later month.
 
-1. Fresh centres, by the method in the slot ``fresh`` with ``share`` of mu^2; without one, neither this nor the next.
+1. Fresh centres, by the method in the slot ``fresh`` with ``share`` of mu^2; a share of 0 skips steps 1 and 2.
 2. Test: a histogram of the rows' distances from the public centres, and one from the fresh ones. A row farther than one
    centre in the middle would be (R^2 / 3) counts as so far: noise in empty bins then says little. Fresh centres are
    taken where the mean square is less by ``SURE`` standard errors, since public ones are there for a reason.
@@ -47,10 +47,10 @@ from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import BINS, ClippedOffsets, DistanceBins
-from cloister.plugins.methods.errors import count_error, of_steps
+from cloister.plugins.methods.errors import count_error, step_errors
 from cloister.plugins.methods.measuring import Measuring
-from cloister.plugins.methods.post_processing import believed, denoised, projected
-from cloister.plugins.methods.rounds import begun
+from cloister.plugins.methods.post_processing import denoised, linear_shrinkage, project_to_simplex
+from cloister.plugins.methods.rounds import run_start
 
 TEST, REACH, WITHIN = 0.1, 0.04, 0.9
 """Shares of mu^2: the test, of what ``fresh`` leaves; the reach, of what that leaves. Of the rows, within the reach."""
@@ -67,54 +67,58 @@ class Refit(Generic[T]):
     """k-means that goes on from public centres, or from fresh ones where these fit better."""
 
     start: Method[T] = slot("sphere-packing", help="the public centres")
-    fresh: Method[T] = slot("shrunk-lloyd", help="finds others, in case that the public ones fit no more")
+    fresh: Method[T] = slot("shrunk-lloyd", help="finds fresh centres, in case the public ones no longer fit")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows each centre, and each distance, has")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows, relative to their centre, add up to")
     share: float = option(
-        default=0.4, low=0.0, high=0.9, help="of the budget, for fresh centres; 0: the public ones are taken to fit"
+        default=0.4, low=0.0, high=0.9, help="share of the budget for fresh centres; 0 trusts the public ones"
     )
-    rounds: int = option(default=2, low=1, high=16, help="rounds from the centres that were taken")
+    rounds: int = option(default=2, low=1, high=16, help="rounds from the chosen centres")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        domain, every = problem.domain, np.arange(problem.k)
+        domain, ids = problem.domain, np.arange(problem.k)
         centers, details = self.start.cluster(problem, session, rng.child("start")).centers, dict[str, Any]()
         if self.share:
-            fresh, problem = begun(self.fresh, self.share, problem, session, rng)  # 1.
+            fresh, problem = run_start(self.fresh, self.share, problem, session, rng)  # 1.
             look, problem = problem.split(TEST)
             better = self.better(centers, fresh.centers, look, session)  # 2.
             centers, details = fresh.centers if better else centers, {"start": "fresh" if better else "given"}
-        first, *rest = problem.budget.split_for(REACH, *[(1 - REACH) / self.rounds] * self.rounds)
+        first, *budgets = problem.budget.split_for(REACH, *[(1 - REACH) / self.rounds] * self.rounds)
         ask = Measuring(problem, session, self.counts, self.sums, iter([first]))
-        reach, found = np.full(problem.k, ask.radius(ask.near(centers), WITHIN)), Clustering(centers)  # 3.
-        for budget in rest:  # 4.
+        reach, clustering = np.full(problem.k, ask.radius(ask.near(centers), WITHIN)), Clustering(centers)  # 3.
+        for budget in budgets:  # 4.
             per_count, per_sum = budget.split_for(1.0, 16.0 * domain.dimension)
-            near = ask.near(centers)
-            offsets = ClippedOffsets.around(near, reach, domain, session)
+            assignment = ask.near(centers)
+            offsets = ClippedOffsets.around(assignment, reach, domain, session)
             counts, sums = session.ask(
-                count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
+                count(assignment, oracle=self.counts, budget=per_count),
+                vector_sum(offsets, oracle=self.sums, budget=per_sum),
             )
-            counted, (totals, errors) = counts.at(every), offsets.read(sums)
-            weights, error = projected(counted, problem.rows), count_error(self.counts, problem.k, per_count, problem)
+            counted, (totals, errors) = counts.at(ids), offsets.read(sums)
+            weights, error = (
+                project_to_simplex(counted, problem.rows),
+                count_error(self.counts, problem.k, per_count, problem),
+            )
             sizes = np.maximum(weights, max(1.0, min(problem.rows / problem.k, WELL_KNOWN * error)))
-            steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
-            centers = domain.truncate(domain.real(near.centers) + steps)
-            stated = of_steps(weights, counted, error, centers, steps, errors / sizes, reach)
-            found = Clustering(centers, weights, details | stated)
-        return found
+            steps = linear_shrinkage(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
+            centers = domain.truncate(domain.real(assignment.centers) + steps)
+            stated = step_errors(weights, counted, error, centers, steps, errors / sizes, reach)
+            clustering = Clustering(centers, weights, details | stated)
+        return clustering
 
     @property
     def slack(self) -> float:
-        """That of what finds fresh centres."""
+        """The slack of the method that finds fresh centres."""
         return slack(self.fresh)
 
-    def better(self, given: Floats, fresh: Floats, look: Problem, session: Session[T]) -> bool:
-        """Whether rows are surely nearer to fresh centres (k, d) than to given ones. Args: look, with the budget."""
-        domain, most = look.domain, (look.domain.diameter / 2) ** 2 / 3
+    def better(self, public_centers: Floats, fresh: Floats, look: Problem, session: Session[T]) -> bool:
+        """Return True if rows are surely nearer to fresh centres (k, d) than to public ones."""
+        domain, farthest = look.domain, (look.domain.diameter / 2) ** 2 / 3
         ask = Measuring(look, session, self.counts, self.sums, iter(()))
-        bins = [DistanceBins(ask.near(centers), 2 * domain.max_norm) for centers in (given, fresh)]
+        bins = [DistanceBins(ask.near(centers), 2 * domain.max_norm) for centers in (public_centers, fresh)]
         budgets = look.budget.split_for(1.0, 1.0)
         tables = session.ask(*(count(b, oracle=self.counts, budget=x) for b, x in zip(bins, budgets, strict=True)))
-        squares = np.minimum(0.75 * bins[0].edges * domain.unit**2, most)
-        before, after = (float(table.at(np.arange(BINS)) @ squares) for table in tables)
+        squares = np.minimum(0.75 * bins[0].edges * domain.unit**2, farthest)
+        public_cost, fresh_cost = (float(table.at(np.arange(BINS)) @ squares) for table in tables)
         noise = math.sqrt(2 * (squares**2).sum()) * count_error(self.counts, BINS, budgets[0], look)
-        return after + SURE * noise < before
+        return fresh_cost + SURE * noise < public_cost

@@ -1,4 +1,4 @@
-"""Rounds of Lloyd: the start and what it leaves, how far rows may be from their centre to count, and how many rounds.
+"""Schedules of Lloyd's rounds: the start's share of the budget, the number of rounds and their radii.
 
 Radii, rounds and shares are worked out from public figures, whatever the noise law of the oracles, before any row is
 asked about.
@@ -49,56 +49,54 @@ def nearest_within(
     return NearestCenter(points if session is None else session.agreed(points), domain.max_norm, steps(radius, domain))
 
 
-def offsets_from(near: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:
+def offsets_from(assignment: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:
     """Vectors to add up per centre, and their origins (k, d): the centres or, if not ``relative``, the domain's middle.
 
     Relative vectors are at most as long as the radius (without one, as the domain is wide), others as half the domain.
     """
     if relative:
-        return near.offsets(), domain.real(near.centers)
-    return Rows.of(near, domain), np.broadcast_to(domain.middle, near.centers.shape)
+        return assignment.offsets(), domain.real(assignment.centers)
+    return Rows.of(assignment, domain), np.broadcast_to(domain.middle, assignment.centers.shape)
 
 
 def steps(radius: float, domain: Domain) -> int | None:
-    """A radius in whole lattice steps, rounded down; at least one. None for no limit."""
+    """Convert a radius to whole lattice steps, rounded down and at least one; None for no limit."""
     return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None
 
 
-def shortened(moves: Floats, most: float | Floats) -> Floats:
-    """Moves (k, d) that are no longer than ``most``, one length or one each (k, 1), in the same units."""
+def shorten(moves: Floats, max_length: float | Floats) -> Floats:
+    """Shorten moves (k, d) to at most ``max_length``: one length, or one each (k, 1)."""
     long = np.maximum(lengths(moves)[:, None], 1e-300)
-    found: Floats = moves * (np.minimum(long, most) / long)
-    return found
+    capped: Floats = moves * (np.minimum(long, max_length) / long)
+    return capped
 
 
 def share_option() -> Any:
-    """An option that says what share of the budget the method in the slot ``start`` has."""
-    return option(default=0.0, low=0.0, high=0.99, help="the start's share of the budget; 0 for one that asks nothing")
+    """Return the option of the share of the budget that the method in the slot ``start`` has."""
+    return option(default=0.0, low=0.0, high=0.99, help="share of the budget for the start; 0 if it asks nothing")
 
 
-def begun(
+def run_start(
     start: Method[Any], share: float, problem: Problem, session: Session[Any], rng: PublicRng
 ) -> tuple[Clustering, Problem]:
-    """The start's centres, found with its share of the budget, and the problem with the rest of it.
+    """Run the start with its share of the budget; return its centres and the problem with the rest.
 
     Raises:
         InvalidInput: the start asks questions and has no share, so that the budget would be spent twice; or it asks
             none, and its share would be lost. A forecast says so, before any row is read.
     """
-    before, rest = problem.split(share)
-    asked = len(session.rounds)
-    found = start.cluster(before, session, rng.child("start"))
-    asks = len(session.rounds) > asked
+    for_start, remaining = problem.split(share)
+    n_before = len(session.rounds)
+    clustering = start.cluster(for_start, session, rng.child("start"))
+    asks = len(session.rounds) > n_before
     if asks and not share:
-        raise InvalidInput(
-            "the start asks about the rows, and has no share of the budget: give it one (--set start_share=0.5)"
-        )
+        raise InvalidInput("the start asks questions, and has no share of the budget: set one (--set start_share=0.5)")
     if share and not asks:
         raise InvalidInput(
-            f"the start asks nothing, and its share of the budget, {share:g}, would be lost: leave it 0 "
+            f"the start asks nothing, and its share of the budget, {share:g}, would be lost: set it to 0 "
             "(--set start_share=0)"
         )
-    return found, rest
+    return clustering, remaining
 
 
 Updates: TypeAlias = Literal["relative", "absolute"]
@@ -135,7 +133,7 @@ class ErrorAnalysis(Generic[T]):
     offset: float
 
     def schedule(self, problem: Problem, tried: Iterable[int], error_target: float) -> Schedule:
-        """With the first number of rounds whose error is at most the target, or the last: equations 16-21, 28-33."""
+        """Return the schedule of the first number of rounds within the target, or the last (equations 16-21, 28-33)."""
         target = error_target * (problem.domain.diameter / 2) ** 2 / problem.domain.dimension
         chosen = Schedule([], problem.budget, problem.budget)
         for rounds in tried:
@@ -148,22 +146,24 @@ class ErrorAnalysis(Generic[T]):
         return chosen
 
     def radii(self, problem: Problem, rounds: int) -> list[float]:
-        """The radius of each round: equations 22-25."""
+        """Return the radius of each round (equations 22-25)."""
         if self.radius == "none":
             return [math.inf] * rounds
         eta = equal_cells(problem, self.radius_scale)
         return [problem.domain.diameter / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
 
     def errors(self, problem: Problem, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
-        """Expected squared error of one centre in one round from counts' and from sums' noise (caller's units squared).
+        """Return the expected squared errors of one centre in one round from counts' and from sums' noise.
+
+        Both are in the caller's units squared.
 
         Relative updates, equation 16: k^3 / 4n^2 (Var(count) eta^2 + 4 d Var(sum)). Absolute updates, equation 28
         summed over columns: k^3 / n^2 (4 rho^2 H^2 Var(count) + d Var(sum)) with H half the domain's diagonal.
         """
         domain, relative = problem.domain, self.updates == "relative"
         eta = self.radii(problem, 2)[-1]
-        near = nearest_within(eta, np.tile(domain.middle, (problem.k, 1)), domain)
-        bound = offsets_from(near, domain, relative=relative)[0].bound
+        assignment = nearest_within(eta, np.tile(domain.middle, (problem.k, 1)), domain)
+        bound = offsets_from(assignment, domain, relative=relative)[0].bound
         of_count = self.counts.variance(Space((problem.k,)), per_count, problem.context(per_count))
         of_sum = self.sums.variance(Space((problem.k,)), per_sum, problem.context(per_sum), bound)
         half = eta if math.isfinite(eta) else domain.diameter / 2

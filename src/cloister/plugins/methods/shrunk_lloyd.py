@@ -1,4 +1,4 @@
-"""Lloyd's rounds for few rows: about the noisy mean, by clipped and shrunk sums, over sizes that nobody can lose by.
+"""Lloyd's rounds for few rows: around the noisy mean, by clipped and shrunk sums over cautious sizes.
 
 With q = n mu / k (rows per centre, in standard errors of a count that has the whole budget) below about 40, noise is as
 large as the groups, and what it costs decides. So little of a small budget goes to a search:
@@ -14,7 +14,7 @@ large as the groups, and what it costs decides. So little of a small budget goes
    far from everything still says in which direction.
 5. Counts are moved to the nearest ones that add up to n; a step divides by no less than min(1, 40 / q) n / k rows.
 6. The matrix of sums is denoised as a whole (``denoised``), no step is believed farther than its noise lets
-   (``believed``), and steps are stretched, since clipping shortens them.
+   (``linear_shrinkage``), and steps are stretched, since clipping shortens them.
 7. Before the last round the rows of each group are counted by their distance from its centre, where noise does not hide
    them. Its offsets are clipped to a radius of each group's own, and its steps are not stretched.
 
@@ -47,18 +47,19 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.plugins.methods.clipping import BINS
-from cloister.plugins.methods.distances import UNSEEN, Reach, tells_groups
-from cloister.plugins.methods.errors import MISSED, ErrorLaw, count_error
+from cloister.plugins.methods.distances import UNSEEN, Reach, resolves_groups
+from cloister.plugins.methods.error_law import MISSED, ErrorLaw
+from cloister.plugins.methods.errors import count_error
 from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, Measuring
-from cloister.plugins.methods.rounds import begun, share_option
+from cloister.plugins.methods.rounds import run_start, share_option
 
 MEAN, REACH, PURE_REACH = 0.08, 0.03, 0.06
 """Shares of mu^2 of the first two questions; the reach has a seventh of epsilon in pure noise."""
 
 LAW, OF_REPORTS = ErrorLaw(0.38, 0.7, -0.1, 0.07, MISSED), ErrorLaw(0.144, 0.77, 0.16, 0.66)
-"""Of noise that is added to sums, and of what people report. The first is the regression's on 114 generated mixtures
-and six stored sets, moved to where it picks best (``moved`` of ``benchmarks/predicted.py``): up to a q of about 45,
-whatever k is."""
+"""Laws for noise that is added to sums, and for what people report. The first is the regression's on 114 generated
+mixtures and six stored sets, moved to where it picks best (``moved`` of ``benchmarks/predicted.py``): up to a q of
+about 45, whatever k is."""
 
 
 @component
@@ -77,20 +78,20 @@ class ShrunkLloyd(Generic[T]):
         low=0.0,
         high=1.0,
         above=True,
-        help="so much of the way to the start's centres is gone, from the noisy mean; 1 for a start that asks, "
-        "and from the domain's middle",
+        help="part of the way from the noisy mean to the start's centres; use 1 for a start that asks (then from the "
+        "domain's middle)",
     )
     first_radius: float = option(
-        default=1.0, low=0.0, high=4.0, above=True, unit="reaches", help="offsets are clipped to it at first"
+        default=1.0, low=0.0, high=4.0, above=True, unit="reaches", help="clipping radius of the first round"
     )
     radius: float = option(
-        default=CLIP, low=0.0, high=4.0, above=True, unit="reaches", help="offsets are clipped to it later"
+        default=CLIP, low=0.0, high=4.0, above=True, unit="reaches", help="clipping radius of later rounds"
     )
-    stretch: float = option(default=STRETCH, low=0.0, high=2.0, above=True, help="of a round's steps")
+    stretch: float = option(default=STRETCH, low=0.0, high=2.0, above=True, help="factor of a round's steps")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain = problem.domain
-        start, problem = begun(self.start, self.start_share, problem, session, rng)
+        start, problem = run_start(self.start, self.start_share, problem, session, rng)
         rounds, spend = self.budgets(problem)
         ask = Measuring(problem, session, self.counts, self.sums, iter(spend))
         around = ask.mean() if self.asks_mean(problem) else domain.middle  # 1.
@@ -98,34 +99,36 @@ class ShrunkLloyd(Generic[T]):
         reach = ask.overall(ask.near(centers)) if self.measures(problem) else Reach(domain.diameter / 4)  # 3.
         weights, stated = np.zeros(problem.k), dict[str, Any]()
         for number in range(rounds):  # 4. to 6.
-            near = ask.near(centers)
+            assignment = ask.near(centers)
             if number == rounds - 1 and self.measures_groups(problem):
-                reach = ask.reach(near)
+                reach = ask.reach(assignment)
             clip = self.radius if number else self.first_radius
-            found = ask.stepped(near, reach, problem.k, clip=clip, stretch=self.stretch)
-            centers, weights, stated = found.centers, found.sizes, found.stated
+            moved = ask.stepped(assignment, reach, problem.k, clip=clip, stretch=self.stretch)
+            centers, weights, stated = moved.centers, moved.sizes, moved.stated
         details = start.details | reach.details(domain)
         return Clustering(centers, weights, {**details, "rounds": rounds, **stated})
 
     def budgets(self, problem: Problem) -> tuple[int, list[Budget]]:
-        """How many rounds, and the budget of each question: of what is asked first, the mean and the reach, and of each
-        round's counts, of use for the largest groups only, and of its sums."""
+        """Return the number of rounds, and the budget of each question.
+
+        First come the mean and the reach, then each round's counts, which help the largest groups only, and its sums.
+        """
         shares: list[float] = self.shares(problem)
         last = int(self.measures_groups(problem))
         first = len(shares) - last
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         rounds = self.rounds or (2 if problem.budget.measure == "pure" else 8)
-        each = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
-        pairs = [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
+        per_round = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
+        pairs = [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in per_round]
         return rounds, list(chain(parts[:first], *pairs[:-1], parts[first:-1], pairs[-1]))
 
     def shares(self, problem: Problem) -> list[float]:
-        """Of mu^2, for the mean, and where they can be seen for the reach and for the distances of the last round."""
+        """Return shares of mu^2 for the mean, and for the reach and the last round's distances if noise shows them."""
         measured = self.measures(problem) + self.measures_groups(problem)
         return [MEAN] * self.asks_mean(problem) + [_reach(problem)] * measured
 
     def asks_mean(self, problem: Problem) -> bool:
-        """Where no start has said where rows are, and noise is not pure."""
+        """Return True if no start has located the rows, and noise is not pure."""
         return not self.start_share and problem.budget.measure != "pure"
 
     def measures(self, problem: Problem) -> bool:
@@ -134,7 +137,7 @@ class ShrunkLloyd(Generic[T]):
 
     def measures_groups(self, problem: Problem) -> bool:
         """Whether a histogram of each group's distances would, before the last round."""
-        return self.measures(problem) and tells_groups(problem, self.counts, _for_reach(problem))
+        return self.measures(problem) and resolves_groups(problem, self.counts, _for_reach(problem))
 
     def expected_error(self, problem: Problem) -> float:
         """``ErrorLaw``."""

@@ -27,29 +27,32 @@ class SpherePacking(Generic[T]):
 
 
 def sphere_packing(k: int, domain: Domain, rng: PublicRng, steps: int = 20) -> Floats:
-    """k points (k, d) at least 2a apart and a from the border, for the largest radius a that a binary search finds.
+    """Pack k points (k, d) at least 2a apart and a from the border, with a from a binary search.
 
     Where a column is narrower than 2a its candidates stand in the middle, so that the wide columns set the pace. The
     margin matters: without it starts crowd into the corners of a high-dimensional box.
 
     Args:
+        k: number of points.
+        domain: of the rows.
+        rng: public randomness.
         steps: halvings of the search interval.
     """
     low, high = 0.0, domain.diameter / 2
-    found = _packed(k, domain, rng.child("none"), 0.0)
+    best = _packed(k, domain, rng.child("none"), 0.0)
     for step in range(steps):
         radius = (low + high) / 2
         points = _packed(k, domain, rng.child("step", step), radius)
         if points is None:
             high = radius
         else:
-            low, found = radius, points
-    assert found is not None  # with radius 0 the first candidate always fits
-    return found
+            low, best = radius, points
+    assert best is not None  # with radius 0 the first candidate always fits
+    return best
 
 
 def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | None:
-    """k points chosen one after the other, or None when one of them finds no room in ``TRIES`` tries."""
+    """Choose k points one after the other; return None if one finds no room in ``TRIES`` tries."""
     g = rng.generator()
     chosen = domain.sample(g, 1, radius)
     for _ in range(k - 1):

@@ -1,4 +1,4 @@
-"""How many groups released points show: the curve of cost against k, and a suggested k.
+"""Number of groups that released points show: the curve of cost against k, and a suggested k.
 
 One pass gives all solutions, from many centres down to few: the points themselves, or the solver's centres of them, are
 merged two by two, those first whose union costs least (Ward), and settled by rounds of Lloyd. Below the number of
@@ -48,7 +48,7 @@ from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import NonPrivateSolver
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.post_processing import filled, held, means, nearest
+from cloister.plugins.methods.post_processing import group_sizes, means, nearest, pad_centers
 
 FEW: Final = 256
 """Up to so many points are merged themselves; of more, the solver's centres, ``START`` times as many as wanted."""
@@ -72,8 +72,15 @@ APART: Final = 15.0
 @final
 @attrs.frozen(eq=False)
 class Suggestion:
-    """A curve and what it suggests. Args: numbers (m,), costs (m,) per row, silhouettes (m,), clear (m,) and apart
-    (m,), whether all groups are."""
+    """Curve of solutions and what it suggests.
+
+    Args:
+        numbers: (m,) of groups.
+        costs: (m,) per row.
+        silhouettes: (m,).
+        clear: (m,) whether all groups are.
+        apart: (m,) whether all groups are.
+    """
 
     numbers: Ints
     costs: Floats
@@ -91,18 +98,18 @@ class Suggestion:
         """In a sentence, of which the number that is suggested is the subject."""
         if not self.clear.any():
             return "whatever the number, some group holds hardly more rows than the noise alone would give it"
-        own, best = f"{self.silhouettes[self._at]:.2f}", self._best(self.clear)
+        value, best = f"{self.silhouettes[self._at]:.2f}", self._best(self.clear)
         if self._at > best:
             return (
                 f"all of so many groups are far from one another for how wide they are, though {self.numbers[best]} "
                 f"groups fit their rows a little tighter (simplified silhouette {self.silhouettes[best]:.2f}, against "
-                f"{own}; 1 is the best)"
+                f"{value}; 1 is the best)"
             )
         if len(self.numbers) == 1:
-            return f"rows are nearest to their own group with a simplified silhouette of {own} (1 is the best)"
+            return f"rows are nearest to their own group with a simplified silhouette of {value} (1 is the best)"
         best = self._best(self.numbers != self.k)
         return (
-            f"rows are then nearest to their own group, against the next one (simplified silhouette {own}; 1 is the "
+            f"rows are then nearest to their own group, against the next one (simplified silhouette {value}; 1 is the "
             f"best), next come {self.numbers[best]} groups with {self.silhouettes[best]:.2f}"
         )
 
@@ -114,7 +121,7 @@ class Suggestion:
         return max([self._best(self.clear), *np.flatnonzero(self.clear & self.apart).tolist()])
 
     def _best(self, among: Bools) -> int:
-        """The index of the largest silhouette."""
+        """Return the index of the largest silhouette."""
         return int(np.argmax(np.where(among, self.silhouettes, -np.inf)))
 
     @property
@@ -134,10 +141,14 @@ class Suggestion:
 def suggested(
     points: Released[Coreset], extents: Floats, problem: Problem, solver: NonPrivateSolver, rng: PublicRng
 ) -> Suggestion:
-    """The suggested number of centres, from ``problem.fewest`` to ``problem.k``.
+    """Suggest a number of centres, from ``problem.fewest`` to ``problem.k``.
 
-    Args: points, with standard errors of their weights. extents (m,), at most the mean squared distance of a point's
-    rows from it.
+    Args:
+        points: with standard errors of their weights.
+        extents: (m,) at most the mean squared distance of a point's rows from it.
+        problem: names the range of k.
+        solver: clusters many points first.
+        rng: public randomness.
     """
     assert problem.fewest is not None
     assert points.value.errors is not None
@@ -147,54 +158,61 @@ def suggested(
     start = at if len(at) <= FEW else solver.solve(points, min(len(at), START * problem.k), rng.child("start"))
     cells, spreads = Coreset(at, weights, errors=points.value.errors), SPREAD * extents
     noise = at.shape[1] * (points.value.errors.sums / np.maximum(weights, 1e-9)) ** 2
-    found = [
+    evaluated = [
         (
             len(centers),
             *_judged(cells, spreads, noise, centers),
             clearness(cells, centers).min() > CLEAR,
             separation(cells, extents, centers) > APART,
         )
-        for centers in fewer(cells, filled(start, problem.fewest), problem.k, problem.fewest)
+        for centers in fewer(cells, pad_centers(start, problem.fewest), problem.k, problem.fewest)
     ]
-    numbers, costs, silhouettes, clear, apart = (np.array(column) for column in zip(*found[::-1], strict=True))
+    numbers, costs, silhouettes, clear, apart = (np.array(column) for column in zip(*evaluated[::-1], strict=True))
     return Suggestion(numbers, costs, silhouettes, clear, apart)
 
 
-def fewer(cells: Coreset, start: Floats, most: int, least: int) -> Iterator[Floats]:
-    """Centres (k, d) of the cells for k = most ... least: of each k those of the next, but for one that is not clear,
-    or with two of them merged."""
+def fewer(cells: Coreset, start: Floats, max_k: int, min_k: int) -> Iterator[Floats]:
+    """Yield centres (k, d) of the cells for k = ``max_k`` ... ``min_k``.
+
+    Each solution is the one before, less a centre that is not clear, or with two of them merged.
+    """
     centers = start
-    for k in range(len(start), least - 1, -1):
+    for k in range(len(start), min_k - 1, -1):
         if k < len(centers):
-            if k < most and (clear := clearness(cells, centers)).min() <= CLEAR:
+            if k < max_k and (clear := clearness(cells, centers)).min() <= CLEAR:
                 centers = np.delete(centers, clear.argmin(), axis=0)
             else:
-                centers = merged(centers, held(nearest(cells.points, centers), cells.weights, len(centers)))
-        if k <= most:
+                centers = merged(centers, group_sizes(nearest(cells.points, centers), cells.weights, len(centers)))
+        if k <= max_k:
             for _ in range(SWEEPS):
                 centers = means(cells, centers)
             yield centers
 
 
 def clearness(cells: Coreset, centers: Floats) -> Floats:
-    """Rows (k,) of each group, in standard errors of their count."""
+    """Return the rows (k,) of each group, in standard errors of their count."""
     assert cells.errors is not None
     k, groups = len(centers), nearest(cells.points, centers)
-    sizes, errors = held(groups, cells.weights, k), np.sqrt(np.bincount(groups, cells.errors.weights**2, minlength=k))
+    sizes, errors = (
+        group_sizes(groups, cells.weights, k),
+        np.sqrt(np.bincount(groups, cells.errors.weights**2, minlength=k)),
+    )
     return np.divide(sizes, errors, out=np.where(sizes > 0, np.inf, 0.0), where=errors > 0)
 
 
 def separation(cells: Coreset, extents: Floats, centers: Floats) -> float:
-    """The least D^2 / v of two groups. D is less two standard errors, and v has the noise of points' places in it: so
-    noise does not part a group."""
+    """Return the least D^2 / v of two groups.
+
+    Noise must not part a group: D is less two standard errors, and v holds the noise of the points' places.
+    """
     assert cells.errors is not None
     groups, k, d = nearest(cells.points, centers), *centers.shape
     offsets, squares = cells.points - centers[groups], _squares(centers, centers)
     along = offsets @ centers.T - (offsets * centers[groups]).sum(axis=1)[:, None]
     sums = np.zeros((k, k))
     np.add.at(sums, groups, cells.weights[:, None] * along**2 / np.maximum(squares[groups], 1e-300))
-    sizes, more = (np.bincount(groups, cells.weights * v, minlength=k) for v in (1.0, extents / d))
-    sums += more[:, None]
+    sizes, extent_sums = (np.bincount(groups, cells.weights * v, minlength=k) for v in (1.0, extents / d))
+    sums += extent_sums[:, None]
     spread = (sums + sums.T) / np.maximum(np.add.outer(sizes, sizes), 1e-300)
     noise = np.bincount(groups, cells.errors.sums**2, minlength=k) / np.maximum(sizes, 1e-9) ** 2
     distances = np.maximum(np.sqrt(squares) - 2 * np.sqrt(np.add.outer(noise, noise)), 0.0)
@@ -203,27 +221,27 @@ def separation(cells: Coreset, extents: Floats, centers: Floats) -> float:
 
 
 def _judged(cells: Coreset, spreads: Floats, noise: Floats, centers: Floats) -> tuple[float, float]:
-    """Cost per row, and silhouette."""
-    squares, every = _squares(cells.points, centers), np.arange(len(cells.points))
+    """Return the cost per row, and the silhouette."""
+    squares, ids = _squares(cells.points, centers), np.arange(len(cells.points))
     groups = squares.argmin(axis=1)
-    own = np.maximum(squares[every, groups] - noise, 0.0) + spreads
-    squares[every, groups] = np.inf
+    own_squares = np.maximum(squares[ids, groups] - noise, 0.0) + spreads
+    squares[ids, groups] = np.inf
     next_best = np.maximum(np.maximum(squares.min(axis=1) - noise, 0.0) + spreads, 1e-300)
     total = cells.weights.sum()
-    silhouette = float((cells.weights * (1 - np.sqrt(own / next_best))).sum() / total)
-    return float((cells.weights * own).sum() / total), silhouette
+    silhouette = float((cells.weights * (1 - np.sqrt(own_squares / next_best))).sum() / total)
+    return float((cells.weights * own_squares).sum() / total), silhouette
 
 
 def merged(centers: Floats, sizes: Floats) -> Floats:
-    """One centre less: the two whose union costs least are their mean."""
+    """Merge the two centres whose union costs least into their mean."""
     raised = _squares(centers, centers) * np.outer(sizes, sizes) / np.maximum(np.add.outer(sizes, sizes), 1e-300)
     np.fill_diagonal(raised, np.inf)
     i, j = sorted(divmod(int(raised.argmin()), len(centers)))
     both = max(float(sizes[i] + sizes[j]), 1e-300)
-    found = np.delete(centers, j, axis=0)
+    remaining = np.delete(centers, j, axis=0)
     if sizes[j] > 0:
-        found[i] = (sizes[i] * centers[i] + sizes[j] * centers[j]) / both
-    return found
+        remaining[i] = (sizes[i] * centers[i] + sizes[j] * centers[j]) / both
+    return remaining
 
 
 def _squares(points: Floats, centers: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""A clustering whose groups are told by words: counts of the rows of each group that have a word, above a threshold.
+"""Clustering with keywords: counts above a threshold of the rows of each group that have a word.
 
 1. The method in the slot clusters the rows by all but their words, with the rest of the budget.
 2. One question: a row is in one bucket of each of m levels, that of its group (its nearest centre) and of the word in
@@ -13,8 +13,8 @@ buckets' number are public: the schedule is the same whatever is answered.
 A word that no other row of the group has appears with a chance of at most the question's delta, which is a part of the
 run's: that is for all of a row's words together (``thresholded-gaussian``).
 
-Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009 (words above a threshold). That private groups are told by keywords:
-Urania (arXiv 2506.04681).
+Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009 (words above a threshold); Urania (arXiv 2506.04681; keywords of
+private groups).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from cloister.plugins.methods.grouping import Frame
 from cloister.rows.keywords import HALF, WHOLE, word_of
 
 GROUPS = 2**62 // WHOLE
-"""Most groups: buckets of a level are numbered below 2^62."""
+"""Maximum of groups: buckets of a level are numbered below 2^62."""
 
 RARE = 0.25
 """Thresholds above this part of an average group are warned of."""
@@ -52,8 +52,13 @@ RARE = 0.25
 @final
 @attrs.frozen(eq=False)
 class WordsOfGroups:
-    """A row is in the bucket of its group and of the word in each of its slots. Args: near, groups by the first
-    columns; groups, for how many there are buckets; slots, pairs of last columns, each a word (0: none)."""
+    """Bucketing of a row by its group and by the word in each of its slots.
+
+    Args:
+        near: groups by the first columns.
+        groups: number of groups that have buckets.
+        slots: pairs of last columns, each a word (0: none).
+    """
 
     near: NearestCenter
     groups: int
@@ -82,35 +87,35 @@ class Worded(Generic[T]):
     share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="of the budget, for the words")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        look, rest = self.parts(problem, rng)
-        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
+        look, remaining = self.parts(problem, rng)
+        clustering = self.method.cluster(remaining, session.on_first_columns(remaining.domain), rng.child("method"))
         if not self.slots:
-            return found
-        frame = Frame.of(rest.domain, found.details, found.centers.shape[1])
+            return clustering
+        frame = Frame.of(remaining.domain, clustering.details, clustering.centers.shape[1])
         words = KeepIntegers(frame.lattice, 2 * self.slots, HALF - 1)
         view = session.framed(words, cube(words.dimension))
-        cells = WordsOfGroups(frame.near(found.centers, problem.k, view), problem.k, self.slots)
+        cells = WordsOfGroups(frame.near(clustering.centers, problem.k, view), problem.k, self.slots)
         answer: Any
         (answer,) = view.ask(count(cells, oracle=self.counts, budget=look.budget))
-        told: list[list[Any]] = [[] for _ in found.centers]
+        words_of_groups: list[list[Any]] = [[] for _ in clustering.centers]
         for level in range(self.slots):
             ids, rows = answer.listed(level)
             errors = answer.standard_error(ids, level)
             for group, word, *figures in zip(ids // WHOLE, ids % WHOLE, rows, errors, strict=True):
-                told[int(group)].append([word_of(int(word)), *map(float, figures)])
-        ordered = [sorted(each, key=lambda word: (-word[1], word[0])) for each in told]
+                words_of_groups[int(group)].append([word_of(int(word)), *map(float, figures)])
+        ordered = [sorted(group_words, key=lambda word: (-word[1], word[0])) for group_words in words_of_groups]
         spoken = {"above": self.opened(problem).threshold.above, "of": ordered}
-        return attrs.evolve(found, details={**found.details, "words": spoken})
+        return attrs.evolve(clustering, details={**clustering.details, "words": spoken})
 
     def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
-        """The problems of the words and of the method, whose domain is that of the other columns."""
+        """Split the problem into the words' and the method's, whose domain is the other columns."""
         if self.slots and problem.k > GROUPS:
             raise InvalidInput(f"k is {problem.k}, and words are counted in at most {GROUPS} groups: ask for fewer")
-        look, rest = problem.split(self.share if self.slots else 0.0)
-        return look, attrs.evolve(rest, domain=first_columns(problem.domain, 2 * self.slots))
+        look, remaining = problem.split(self.share if self.slots else 0.0)
+        return look, attrs.evolve(remaining, domain=first_columns(problem.domain, 2 * self.slots))
 
     def opened(self, problem: Problem) -> Any:
-        """The question's channel, by public figures: with its threshold and the deviation of its noise, in rows."""
+        """Return the question's channel, with its threshold and the deviation of its noise in rows."""
         look, _ = self.parts(problem, ANY_KEY)
         channel = self.counts.open(Space((problem.k * WHOLE,) * self.slots), look.budget, look.context(look.budget))
         if getattr(channel, "threshold", None) is None:

@@ -15,8 +15,8 @@ under add-or-remove one row is sqrt(d levels), which is what an oracle pays for.
 same whatever is found: its lattice, noise, rounds and shares come from public figures alone, and only where it lies
 among the rows comes from answers that were paid for. Intervals and units are released, and stand in the result.
 
-What is left outside: but in one run of 1,000, no group of ``unseen_of`` of the rows has its middle outside an interval,
-whatever the distribution (``zoom_tails`` has the proof): 4%, or the more that noise hides, stated before the run. It
+Promise: except in one run of 1,000, no group of ``unseen_of`` of the rows has its middle outside an interval, whatever
+the distribution (``zoom_tails`` has the proof): 4%, or the more that noise hides, stated before the run. It
 holds for independent unbiased noise: under a curator or parties who pool. Elsewhere nothing is promised.
 
 Source: the range of a column by a noisy histogram of it (Karwa, Vadhan: Finite sample differentially private confidence
@@ -48,7 +48,8 @@ from cloister.core.trust import Aggregated, Central, T
 from cloister.core.types import Floats
 from cloister.core.wrappers import ColumnNames
 from cloister.plugins.methods import zoom_texts
-from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, Promise, interval, tolerated
+from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, interval
+from cloister.plugins.methods.zoom_tails import Promise, tolerated
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
 """Shares that are tried; the next ones only where a range is unknown. Constants were chosen on s1, house, birch2_25k
@@ -57,40 +58,38 @@ and shuttle, with hst-means; ``SURE`` and ``ROOM`` on unbalance and shuttle, wit
 SHARES_UNKNOWN = 0.2, 0.3
 
 WIDER = 0.2
-"""The same as ``GROUP`` for a method that stands wide bounds: only those that are wider still are cut."""
+"""The same as ``GROUP`` for a method that tolerates wide bounds: only wider ones are cut."""
 
 FINE = 0.0025
-"""Where a range is unknown, no more than a tenth is paid if a bin's standard error is then at most this part of the
-rows."""
+"""Standard error of a bin, in parts of the rows, that suffices for an unknown range: then at most a tenth is paid."""
 
 SURE = 0.0075
-"""Up to this error intervals are taken as they are found. Above, noise may hide a group of 4% of the rows, far from the
-others: on unbalance such intervals cost a factor of 20."""
+"""Standard error of a bin up to which intervals are taken as they are found. Above, noise may hide a far group of 4% of
+the rows: on unbalance such intervals cost a factor of 20."""
 
 COARSE = 0.025
-"""A rough interval, with room around it, takes no smaller error than this. With a larger one at the largest share, rows
-could not be told from noise."""
+"""Standard error of a bin up to which a rough interval, with room around it, can be found. With a larger one rows could
+not be told from noise."""
 
 ROOM = 7.0
-"""How many times wider than what is found a rough interval is. It is in proportion to the rows that are found, not to
-the distance of those that are hidden, so that no promise rests on it; less costs more on unbalance, and more on
-house."""
+"""Width of a rough interval over what was found. It grows with the rows that were found, not with the distance of
+hidden ones, so that no promise rests on it; less costs more on unbalance and on house."""
 
 STANDS = 2.0
-"""Times the slack of a method: bounds so many times wider than what is found are kept. Measured: 16 times too wide
+"""Factor of a method's slack: bounds this many times wider than what is found are kept. Measured: 16 times too wide
 costs radius-means nothing on house and shuttle (docs/howto/bounds.md)."""
 
 MARGIN = 0.05
 """Share of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
 
 FEW, MANY = 3, 10_000
-"""Up to so many columns, and from so many rows on, there is a fourth level."""
+"""Most columns and fewest rows for a fourth level."""
 
 NEARLY = 0.8
-"""An interval of at least this part of the declared range is not worth clipping rows for."""
+"""Part of the declared range from which an interval is not worth clipping rows for."""
 
 CATEGORY = re.compile(r"category:([1-9][0-9]*)")
-"""In place of a weight: this column is one of a category of so many values, 0 or 1."""
+"""Marks, in place of a weight, a one-hot column of a category of this many values."""
 
 SPREAD = 1 / 16
 """Standard deviation of a column of numbers that a category is weighed against, of half of its interval's width: bounds
@@ -116,8 +115,8 @@ class Zoom(Generic[T]):
         default=None,
         low=0.0,
         high=0.9,
-        help="of the budget, for finding where the rows are; 0: nothing is asked, and the frame is the declared range; "
-        "none: the least one that tells rows from noise, by public figures, or 0 if none does",
+        help="share of the budget spent on locating the rows; 0 skips the question and uses the declared range; none "
+        "picks the smallest share that separates rows from noise (by public figures), or 0",
     )
     scale: str = option(
         default="none",
@@ -138,14 +137,14 @@ class Zoom(Generic[T]):
         intervals = self._found(look, unseen, domain, session) if share else declared.copy()
         units = self.units_of(intervals[:, 1] / 2 - intervals[:, 0] / 2, problem.k)
         frame = Reframed.of(intervals, units)
-        found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
-        details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
+        clustering = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
+        details = _returned(clustering.details, frame) | {"intervals": intervals, "units": units}
         if share:
             details["unseen"] = unseen
-        return Clustering(domain.truncate(frame.real(found.centers)), found.weights, details)
+        return Clustering(domain.truncate(frame.real(clustering.centers)), clustering.weights, details)
 
     def units_of(self, half: Floats, k: int) -> Floats:
-        """Units of distances (d,), of columns of these half widths (d,)."""
+        """Return the units of distances (d,) for columns of these half widths (d,)."""
         weights = self._weights(len(half))
         if weights is not None:
             return np.asarray((weights * half).max() / weights)
@@ -179,13 +178,14 @@ class Zoom(Generic[T]):
 
     @property
     def chooses_k(self) -> bool:
-        """Where the method does."""
+        """True if the method can choose k."""
         return chooses_k(self.method)
 
     def share_of(self, problem: Problem) -> float:
-        """The share of the budget that finds where the rows are; 0 if nothing is asked.
+        """Return the share of the budget that locates the rows; 0 if nothing is asked.
 
-        Raises: InvalidInput: the range of a column is unknown, and rows are too few to find it.
+        Raises:
+            InvalidInput: the range of a column is unknown, and rows are too few to find it.
         """
         if not isinstance(problem.domain, Box):
             if self.scale != "none":
@@ -199,16 +199,18 @@ class Zoom(Generic[T]):
         if self.share is not None and not (unknown and not self.share):
             return self.share
         if self.share == 0:
-            raise InvalidInput("columns of unknown range have to be looked for: zoom cannot be off")
+            raise InvalidInput(
+                "zoom cannot be off while the range of a column is unknown: give its bounds, or leave zoom on"
+            )
         less = 1.0 if self._pure else problem.budget.beside_pure
-        few, more = ([less * share for share in each] for each in (SHARES, SHARES_UNKNOWN))
-        shares = few + (more if unknown else [])
+        usual, larger = ([less * share for share in each] for each in (SHARES, SHARES_UNKNOWN))
+        shares = usual + (larger if unknown else [])
         enough = WIDER if self._slack(problem) > 1 else GROUP
-        promising = [share for share in few if self._tolerated(problem, share) <= enough / 2 * problem.rows]
+        promising = [share for share in usual if self._tolerated(problem, share) <= enough / 2 * problem.rows]
         if unknown:  # a range has to be found, whatever it costs
-            promising += [share for share in shares[len(few) - 1 :] if self._error(problem, share) <= FINE]
+            promising += [share for share in shares[len(usual) - 1 :] if self._error(problem, share) <= FINE]
         else:
-            promising += [share for share in few if self._tolerated(problem, share) <= WIDER / 2 * problem.rows][-1:]
+            promising += [share for share in usual if self._tolerated(problem, share) <= WIDER / 2 * problem.rows][-1:]
         if promising:
             return promising[0]
         if unknown:
@@ -222,17 +224,19 @@ class Zoom(Generic[T]):
         return 0.0
 
     def unseen_of(self, problem: Problem) -> float:
-        """Share of the rows: no group of so many has its middle outside an interval, but in one run of 1,000. From
-        public figures; at least 4%; 1: nothing is promised."""
+        """Return the share of the rows from which a group's middle is within every interval, but in one run of 1,000.
+
+        It follows from public figures and is at least 4%; 1 promises nothing.
+        """
         share = self.share_of(problem)
         if not share:
             return 0.0
         return min(1.0, 2 * max(self._tolerated(problem, share), GROUP / 2 * problem.rows) / problem.rows)
 
     def _tolerated(self, problem: Problem, share: float) -> float:
-        """Rows that may lie beyond an end if this share is paid; infinite if noise is not known well enough."""
-        told = self.counts.trust in (Central, Aggregated)
-        if not told or getattr(self.counts, "biased", False) or getattr(self.counts, "uses_delta", False):
+        """Return the rows that may lie beyond an end if this share is paid; infinite if noise is not known."""
+        noise_known = self.counts.trust in (Central, Aggregated)
+        if not noise_known or getattr(self.counts, "biased", False) or getattr(self.counts, "uses_delta", False):
             return math.inf  # a threshold drops the small counts that add up to a thin tail
         columns = self.columns_of(problem)
         return tolerated(len(columns.counted), columns.depth, self._error(problem, share) * problem.rows, self._pure)
@@ -246,7 +250,7 @@ class Zoom(Generic[T]):
         return 1.0 if unknown_columns(problem.domain) else slack(self.method)
 
     def _error(self, problem: Problem, share: float) -> float:
-        """Standard error of a bin, in parts of all rows."""
+        """Return the standard error of a bin, in parts of all rows."""
         look = problem.split(share)[0].budget
         columns = self.columns_of(problem)
         return math.sqrt(self.counts.variance(columns.space, look, problem.context(look))) / problem.rows
@@ -259,38 +263,46 @@ class Zoom(Generic[T]):
         return self.read(counts, look, unseen, domain)
 
     def read(self, counts: Counts, look: Problem, unseen: float, domain: Box) -> Floats:
-        """The intervals that these counts lead to. Released values and public figures only."""
+        """Return the intervals that these counts lead to, from released values and public figures only."""
         columns, intervals, unknown = self.columns_of(look), _declared(domain), unknown_columns(domain)
         d, depth = len(columns.counted), columns.depth
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(depth)]
         promise = Promise(unseen / 2 * look.rows, 2 * d * depth, self._pure) if unseen < 1 else None
         certain = CERTAIN_PURE if self._pure else CERTAIN
-        others = [tuple(i for i in range(d) if i != j) for j in range(d)]
-        found = [interval(counts, j, errors, promise, others[j], certain) for j in range(d)]
+        other_columns = [tuple(i for i in range(d) if i != j) for j in range(d)]
+        edges = [interval(counts, j, errors, promise, other_columns[j], certain) for j in range(d)]
         error, wider = errors[0] / look.rows, self._slack(look)
         room = max(wider, ROOM if error > SURE else 1.0)
         margin = max(MARGIN + certain * error, (room - 1) / 2)
-        kept = 1 / (STANDS * wider) if wider > 1 else NEARLY
-        for j, ends in zip(columns.counted, found, strict=True):
-            intervals[j] = _widened(ends, intervals[j], j in unknown, margin, kept)
+        keep_above = 1 / (STANDS * wider) if wider > 1 else NEARLY
+        for j, ends in zip(columns.counted, edges, strict=True):
+            intervals[j] = _widened(ends, intervals[j], j in unknown, margin, keep_above)
         return intervals
 
     def columns_of(self, problem: Problem) -> Columns:
-        """The bins of a domain's columns, but for those of categories, whose range is known: a fourth level where
-        grades of all numbers are to be told apart, or where many rows in few columns make a bin of 4,096 coarse."""
-        d, known, unknown = problem.domain.dimension, self._one_hot, unknown_columns(problem.domain)
-        fine = unknown or (d - len(known) <= FEW and problem.rows >= MANY)
+        """Return the bins of a domain's columns, except for categories, whose range is known.
+
+        There is a fourth level where grades of all numbers are to be told apart, or where many rows in few columns make
+        a bin of 4,096 coarse.
+        """
+        d, one_hot, unknown = problem.domain.dimension, self._one_hot, unknown_columns(problem.domain)
+        fine = unknown or (d - len(one_hot) <= FEW and problem.rows >= MANY)
         side = int(cube(d).sides[0])
-        return Columns(tuple(0 if j in known else GRADES if j in unknown else side for j in range(d)), 4 if fine else 3)
+        return Columns(
+            tuple(0 if j in one_hot else GRADES if j in unknown else side for j in range(d)), 4 if fine else 3
+        )
 
     def _weights(self, dimension: int | None) -> Floats | None:
-        """Factors of columns before distances are taken; None if their widths decide. Args: dimension, or
-        None to check the option alone."""
+        """Return factors of columns before distances are taken; None if their widths decide.
+
+        Args:
+            dimension: number of columns; None checks the option alone.
+        """
         if self.scale in ("bounds", "none"):
             return None if self.scale == "bounds" else np.ones(dimension or 1)
         parts: list[str] = self.scale.split(",")
         if dimension not in (None, len(parts)):
-            raise InvalidInput(f"scale has weights for {len(parts)} columns, the bounds are for {dimension}")
+            raise InvalidInput(f"scale has {len(parts)} weights for {dimension} columns: give one per column")
         if self._one_hot and all(part == "bounds" or j in self._one_hot for j, part in enumerate(parts)):
             return None
         try:
@@ -303,16 +315,20 @@ class Zoom(Generic[T]):
 
     @property
     def _one_hot(self) -> dict[int, int]:
-        """Number of the category's values by the position of each one-hot column. Their range is known whatever the
-        rows are. In rows of two categories two of them differ, each by 1, which is a distance of sqrt(2): in a unit of
-        sqrt(2) it is 1."""
+        """Number of the category's values, by the position of each one-hot column.
+
+        Their range is known whatever the rows are. In rows of two categories two of them differ, each by 1, which is a
+        distance of sqrt(2): in a unit of sqrt(2) it is 1.
+        """
         parts = enumerate(self.scale.split(","))
-        return {j: int(found[1]) for j, part in parts if (found := CATEGORY.fullmatch(part))}
+        return {j: int(matched[1]) for j, part in parts if (matched := CATEGORY.fullmatch(part))}
 
 
 def distance(values: int, numbers: int, k: int) -> float:
-    """Distance of two rows of different values of a category, in half widths of the columns of numbers: from public
-    figures alone, and so small that centres are not better spent on the category's values than on the numbers.
+    """Return the distance of two values of a category, in half widths of the columns of numbers.
+
+    It follows from public figures alone, and is so small that centres are not better spent on the category's values
+    than on the numbers.
 
     A category of m values at a distance D has, where they are equally frequent, the variance (1 - 1/m) D^2 / 2. It is
     at most
@@ -325,26 +341,31 @@ def distance(values: int, numbers: int, k: int) -> float:
 
     Several categories are no more than that together, since the second bound grows faster than their sum.
 
-    Args: values (m), numbers (d), k. Source of the rate: Zador 1982, Asymptotic quantization error.
+    Args:
+        values: m, of the category.
+        numbers: d, columns of numbers.
+        k: number of centres.
+
+    Source: Zador 1982, Asymptotic quantization error (the rate).
     """
     if not numbers:  # there is nothing to take over: the whole cube, and as much for each category
         return 2 * math.sqrt(0.5 / max(1 - 1 / values, 0.5))
-    least = SPREAD**2 / max(1 - 1 / values, 0.5)
+    squared = SPREAD**2 / max(1 - 1 / values, 0.5)
     if values > 1 and k > 1:
         rate = 2 / numbers
         lost = SPREAD * power(k, -1 / numbers)
-        kept = numbers * (lost * lost)
-        least = min(least, *(values * kept * (power(c, rate) - 1) / (c - 1) for c in (2, min(values, k))))
-    return math.sqrt(2 * least)
+        numbers_cost = numbers * (lost * lost)
+        squared = min(squared, *(values * numbers_cost * (power(c, rate) - 1) / (c - 1) for c in (2, min(values, k))))
+    return math.sqrt(2 * squared)
 
 
 def _declared(domain: Box) -> Floats:
-    """The bounds of each column (d, 2)."""
+    """Return the bounds (d, 2) of each column."""
     return np.column_stack([domain.lower, domain.upper])
 
 
 def lattice_of(domain: Box) -> Lattice:
-    """Scale that rows are put on for the question: of a column that nobody knows by sign and magnitude."""
+    """Return the lattice of the question: columns of unknown range by sign and magnitude."""
     lattice, unknown = Reframed.of(_declared(domain), domain.half_widths), unknown_columns(domain)
     return SignLogScale(lattice, unknown) if unknown else lattice
 
@@ -352,8 +373,11 @@ def lattice_of(domain: Box) -> Lattice:
 def _widened(
     ends: tuple[int, int] | None, declared: Floats, unknown: bool, margin: float, kept: float
 ) -> tuple[float, float]:
-    """The interval between these ends with its margins, in the caller's units: within the declared range, or all of it
-    if the ends are so near to it (``kept``, a part of it), or doubles cannot tell them apart."""
+    """Return the interval between these ends with its margins, in the caller's units.
+
+    It is within the declared range, or all of it if it would take up ``kept`` of it or doubles cannot tell its ends
+    apart.
+    """
     low, high = declared.tolist()
     if ends is None:
         return NOWHERE if unknown else (low, high)
@@ -363,24 +387,29 @@ def _widened(
         first, last = (low + (high - low) * (end / CODES) for end in ends)
     if last - first >= kept * (high - low):
         return low, high
-    more = margin * (last - first)
-    first, last = max(low, first - more), min(high, last + more)
+    extra = margin * (last - first)
+    first, last = max(low, first - extra), min(high, last + extra)
     return (first, last) if last - first > FINEST * max(abs(first), abs(last)) else (low, high)
 
 
 def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:
-    """Details in the caller's units: but for cells in a projection of the cube, and costs where columns have units of
-    their own."""
-    found = dict(details)
+    """Convert details to the caller's units.
+
+    Cells in a projection of the cube stay, and costs where columns have units of their own.
+    """
+    converted = dict(details)
     for name in ("iterates", "cells"):
-        if name in found and not (name == "cells" and "projection" in found):
-            found[name] = frame.real(np.asarray(found[name]))
-    if "centers_error" in found:
-        found["centers_error"] = np.asarray(found["centers_error"]) * np.array(frame.scale)
+        if name in converted and not (name == "cells" and "projection" in converted):
+            converted[name] = frame.real(np.asarray(converted[name]))
+    if "centers_error" in converted:
+        converted["centers_error"] = np.asarray(converted["centers_error"]) * np.array(frame.scale)
     if len(set(frame.scale)) > 1:
-        return found
-    if "costs" in found:
-        found["costs"] = np.asarray(found["costs"]) * frame.scale[0] ** found["power"]
-    if "curve" in found:
-        found["curve"] = {**found["curve"], "costs": [cost * frame.scale[0] ** 2 for cost in found["curve"]["costs"]]}
-    return found
+        return converted
+    if "costs" in converted:
+        converted["costs"] = np.asarray(converted["costs"]) * frame.scale[0] ** converted["power"]
+    if "curve" in converted:
+        converted["curve"] = {
+            **converted["curve"],
+            "costs": [cost * frame.scale[0] ** 2 for cost in converted["curve"]["costs"]],
+        }
+    return converted

@@ -2,41 +2,11 @@
 
 An edge is found from the outside: the first bin that holds more than noise does, then the first such 16th of it, until
 noise hides them. Bins that say nothing alone are looked at in pairs, fours and eights.
-
-How many rows may lie beyond an end of an interval that noisy counts led to: what zoom promises, and why it holds.
-
-The promise: but in one run of 1,000, fewer than ``most`` rows lie beyond either end of any column's interval, wherever
-the rows are. A group of twice as many has its middle (its median, in every column) within.
-
-An end moves inwards from bin to bin. The tail T(e), rows before edge e, is estimated by T'(e), a sum of released counts
-with weights that depend on the edge alone, so that it is unbiased and its variance V(e) is public. An edge may be
-passed only if all edges before it on its level, within the same bin of the level above, were, and if
-
-    T'(e) + z sqrt(V(e)) <= most.
-
-Proof. Fix a column, a side and a level, and let e* be the first edge of that level with T(e*) >= most: it depends on
-the rows alone. An end that lies at or beyond e* after this level's step, and did not before, has passed e*: within a
-bin edges are passed in order, and those of bins nearer to the outside were passed on the level above, where the first
-edge at or beyond e* has T >= most too. So if a released end has at least ``most`` rows beyond it, on some level the
-first such edge was passed, for which T' - T <= -z sqrt(V), whatever was chosen before. There is one such event for
-each side, level and column: 2 d levels in all, whose chances add up to at most ``RISK``. Nothing is counted per bin,
-since there is one e*, not many; and rows that are spread thinly over many bins weigh as much as those in one.
-
-z is the normal quantile for Gaussian noise and for noise that is as good as Gaussian (Skellam, the sum of parties'
-shares); for pure noise it is Chernoff's for Laplace noise, which holds for a sum of any number of them. ``RISK`` is
-half of one in 1,000: the other half covers that noise is discrete, and a Skellam law's heavier tail.
-
-Weights: T of a bin's j-th edge is that of the bin's outer edge and, of the j counts before and the 16 - j behind it,
-the sum of the former and the bin's own count less the latter, by their variances. For the first level "the bin's own
-count" is the number of rows, as the other columns' counts add up to it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, final
 
 import attrs
@@ -45,115 +15,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
-
-FAN_BITS = 4
-FAN = 2**FAN_BITS
-"""Bins that a bin of the level above is made of."""
-
-RISK = 0.0005
-"""Chance that in any column more rows lie beyond an end: half of one in 1,000."""
-
-EASE = 3.0
-"""Standard errors that are left where an edge's tail is known worst. With 1, noise alone stopped an end before it came
-to the rows in one run of twenty, in bounds 1,000 times too wide, and with 2 still in some; with 3 in hardly any."""
-
-
-@final
-@attrs.frozen
-class Tail:
-    """The rows beyond an edge, and the bin behind it.
-
-    Args: rows, variance: T' and V; weight: of the bin's own count in T'; own, own_variance: that count.
-    """
-
-    rows: float
-    variance: float
-    weight: float
-    own: float
-    own_variance: float
-
-    def edges(self, counts: Floats, variance: float) -> list[Tail]:
-        """Those of the bin's 16 parts, whose noisy counts (16,) these are: the first one's edge is the bin's."""
-        first = Tail(self.rows, self.variance, 0.0, float(counts[0]), variance)
-        return [first, *(self._moved(counts, variance, j) for j in range(1, FAN))]
-
-    def _moved(self, counts: Floats, variance: float, j: int) -> Tail:
-        u = self.share(variance, j)
-        before, behind = float(counts[:j].sum()), float(counts[j:].sum())
-        moved = (1 - u) * before + (u * (self.own - behind) if u else 0.0)
-        return Tail(self.rows + moved, self.variance + self.added(variance, j), -u, float(counts[j]), variance)
-
-    def share(self, variance: float, j: int) -> float:
-        """The weight of what is behind the j-th edge: the one by which the variance is least."""
-        if math.isinf(self.own_variance) or not variance:
-            return 0.0
-        return float((j * variance - self.weight * self.own_variance) / (FAN * variance + self.own_variance))
-
-    def added(self, variance: float, j: int) -> float:
-        """Variance that the j-th edge adds."""
-        u = self.share(variance, j)
-        known = (u**2 + 2 * self.weight * u) * self.own_variance if u else 0.0
-        return float(variance * ((1 - u) ** 2 * j + u**2 * (FAN - j)) + known)
-
-
-@lru_cache(maxsize=64)
-def worst(columns: int, depth: int) -> float:
-    """The largest variance that an edge's tail may have, in variances of a bin."""
-    behind, own = np.arange(FAN)[:, None], total_variance(columns, 1.0)
-    variances, weights = np.zeros(1), np.zeros(1)
-    for _ in range(depth):
-        u = (behind - weights * own) / (FAN + own) if math.isfinite(own) else 0.0 * behind
-        u[0] = 0.0  # the bin's own edge
-        known = (u**2 + 2 * weights * u) * own if math.isfinite(own) else 0.0
-        variances = (variances + (1 - u) ** 2 * behind + u**2 * (FAN - behind) + known).ravel()
-        weights, own = np.broadcast_to(-u, (FAN, len(weights))).ravel(), 1.0
-    return float(variances.max())
-
-
-def tolerated(columns: int, depth: int, error: float, pure: bool) -> float:
-    """The least number of rows beyond an end that bins with this standard error can hold it to (``Promise.most``)."""
-    terms = worst(columns, depth)
-    return (certain(2 * columns * depth, pure, terms) + EASE) * math.sqrt(terms) * error
-
-
-def total_variance(columns: int, variance: float) -> float:
-    """Variance of the number of rows by the counts of the other columns' first levels; infinite if there is none."""
-    return FAN * variance / (columns - 1) if columns > 1 else math.inf
-
-
-@lru_cache(maxsize=256)
-def certain(events: int, pure: bool, terms: float = math.inf) -> float:
-    """z: standard errors that a sum of noise is off by, in any of so many events, with chance ``RISK`` at most.
-
-    Args: pure, whether it is Laplace noise; terms, the sum's variance in variances of a bin.
-
-    Chernoff for Laplace: a bin's noise of variance v has E exp(x X) = 1 / (1 - x^2 v / 2), and a sum with weights of at
-    most 1 and of variance ``terms`` v at most that to the power of ``terms``, since -log(1 - y) is convex.
-    """
-    risk = RISK / events
-    if not pure:
-        return -NormalDist().inv_cdf(risk)
-    x = np.linspace(0.001, 0.999, 999) * math.sqrt(2)
-    return float(((-math.log(risk) - terms * np.log1p(-(x**2) / 2)) / x).min() / math.sqrt(terms))
-
-
-@final
-@attrs.frozen
-class Promise:
-    """At most so many rows beyond an end. Args: most; events, sides, levels and columns; pure, whether noise is."""
-
-    most: float
-    events: int
-    pure: bool
-
-    def passed(self, tails: Sequence[Tail], variance: float) -> int:
-        """The last of a bin's edges, in order, that an end may pass."""
-        for j, tail in enumerate(tails[1:]):
-            terms = math.floor(4 * tail.variance / variance) / 4 if variance else 1.0
-            if tail.rows + certain(self.events, self.pure, terms) * math.sqrt(tail.variance) > self.most:
-                return j
-        return len(tails) - 1
-
+from cloister.plugins.methods.zoom_tails import FAN, FAN_BITS, Promise, Tail, total_variance
 
 BITS = 4 * FAN_BITS
 CODES = 2**BITS
@@ -208,7 +70,7 @@ def interval(
     column: int,
     errors: Sequence[float],
     promise: Promise | None = None,
-    others: tuple[int, ...] = (),
+    other_columns: tuple[int, ...] = (),
     certain: float = CERTAIN,
 ) -> tuple[int, int] | None:
     """Beginning and end of a column's rows, from 0 to ``CODES``; None if its counts are no more than noise.
@@ -218,9 +80,9 @@ def interval(
     errors above which a count is of rows (``CERTAIN``, ``CERTAIN_PURE``).
     """
     bins, depth = np.arange(FAN), len(errors)
-    own = float(np.mean([counts.at(bins, j * depth).sum() for j in others])) if others else 0.0
-    whole = Tail(0.0, 0.0, 0.0, own, total_variance(1 + len(others), errors[0] ** 2))
-    low, high = (_descended(counts, column, errors, last, promise, whole, certain) for last in (False, True))
+    total = float(np.mean([counts.at(bins, j * depth).sum() for j in other_columns])) if other_columns else 0.0
+    root = Tail(0.0, 0.0, 0.0, total, total_variance(1 + len(other_columns), errors[0] ** 2))
+    low, high = (_descended(counts, column, errors, last, promise, root, certain) for last in (False, True))
     return None if low is None or high is None else (low, CODES - high)
 
 
@@ -234,7 +96,7 @@ def _descended(
     certain: float,
 ) -> int | None:
     """How far the outermost bin with rows, or the first that may not be passed, is from this end of the range."""
-    bins, found = np.arange(FAN), None
+    bins, distance = np.arange(FAN), None
     for level, error in enumerate(errors):
         values = counts.at(bins, column * len(errors) + level)
         values = values[::-1] if last else values
@@ -242,27 +104,27 @@ def _descended(
         tails = tail.edges(values, error**2)
         sure = FAN - 1 if promise is None else promise.passed(tails, error**2)
         if edge is None:
-            return 0 if level == 0 and sure < FAN - 1 else found
+            return 0 if level == 0 and sure < FAN - 1 else distance
         first, width = edge
         step, nearest = CODES // FAN ** (level + 1), min(first, sure)
         outermost = int(bins[FAN - 1 - nearest] if last else bins[nearest])
-        found = (FAN ** (level + 1) - 1 - outermost if last else outermost) * step
+        distance = (FAN ** (level + 1) - 1 - outermost if last else outermost) * step
         if width > 1 or sure < first:
             break
         bins, tail = outermost * FAN + np.arange(FAN), tails[first]
-    return found
+    return distance
 
 
-def _edge(values: Floats, least: float) -> tuple[int, int] | None:
-    """Where bins begin that hold more than ``least`` rows, and how many bins in one that holds for; None if nowhere.
+def _edge(values: Floats, threshold: float) -> tuple[int, int] | None:
+    """Return the first bin above ``threshold`` rows and the width of its window in bins; None without one.
 
     Wider windows count where they lie before all narrower ones: thin rows in front of a dense bin.
     """
     edge: tuple[int, int] | None = None
     for width in (1, 2, 4, 8, 16):
-        before = values[: FAN if edge is None else edge[0] // width * width]
-        sums = before.reshape(-1, width).sum(axis=1)
-        hits = np.flatnonzero(sums > least * np.sqrt(width))
+        outer = values[: FAN if edge is None else edge[0] // width * width]
+        sums = outer.reshape(-1, width).sum(axis=1)
+        hits = np.flatnonzero(sums > threshold * np.sqrt(width))
         if len(hits):
             edge = int(hits[0]) * width, width
     return edge

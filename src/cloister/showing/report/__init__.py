@@ -1,6 +1,6 @@
-"""A result as one page of HTML for people: what was promised, what was spent, and what the clusters are like.
+"""Report of a result as one HTML page: its clusters, its privacy promise and the budget spent.
 
-Everything on it comes from the result: released values and public facts. No row is read, and nothing is fetched.
+It shows released values and public facts: no row is read, and the page fetches nothing.
 """
 
 from cloister.showing.report.page import html_of

@@ -1,4 +1,4 @@
-"""The clusters of a result as a page shows them: each centre between the public bounds, with its standard errors."""
+"""Clusters of a result as a report shows them: each centre between the public bounds, with its standard errors."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ from cloister.core.types import Floats, Ints
 from cloister.run.result import Result
 from cloister.run.warnings import hardly_any, small_sizes
 from cloister.showing.frame import ERRORS
-from cloister.showing.lines import MOST_COLUMNS, differing, extent, placed
+from cloister.showing.parallel import MOST_COLUMNS, extent, most_varying, relative_positions
 from cloister.showing.plot_data import domain_of
 from cloister.showing.profile import ClusterProfile, Profile
 
 MOST_CARDS = 100
-"""Most clusters drawn one by one: the largest ones."""
+"""Maximum number of clusters with a card, the largest ones."""
 
 MOST_DOTS, OWN_DOTS = 12, 8
-"""Up to so many columns are drawn for every cluster; if there are more, those of each cluster that set it apart."""
+"""Number of columns up to which all are drawn; of more, the number drawn per cluster: those that set it apart."""
 
 MOST_ROWS = 1000
-"""Most centres in the table."""
+"""Maximum number of centres in the table."""
 
 
 @attrs.frozen
 class Dot:
-    """A centre in one column. Positions are percents of the way from the column's lower to its upper bound.
+    """Coordinate of a centre. Positions are percentages of the way from the lower to the upper bound.
 
-    Args: column, value (as text), at, mean (of all centres), low, high (ends of the error bar; None: no error stated).
+    Args:
+        column: its name.
+        value: as text.
+        at: position of the centre.
+        mean: position of the mean of all centres.
+        low: lower end of the error bar, or None without an error.
+        high: upper end of the error bar, or None.
     """
 
     column: str
@@ -42,15 +48,18 @@ class Dot:
 
 @attrs.frozen
 class Card:
-    """One cluster.
+    """Card of a cluster.
 
     Args:
-        number: index of its centre. called: by number, and by name if it has one.
-        size: as text, or None. share: of all rows, in percent, or None. share_text: with its error.
+        number: index of its centre.
+        called: its number, with its name if it has one.
+        size: as text, or None.
+        share: of all rows, in percent, or None.
+        share_text: with its error.
         apart: what sets it apart.
-        doubtful: its size is not clear of 0.
-        dots: its centre, column by column, but for categories; of many columns those that differ most from the mean.
-        categories: the shares of each column's categories, as text.
+        doubtful: whether its size may be 0, within noise.
+        dots: its centre by column, without categories; of many columns those that differ most from the mean.
+        categories: shares of each category's values, as text.
     """
 
     number: int
@@ -66,8 +75,14 @@ class Card:
 
 @attrs.frozen
 class CentreTable:
-    """The centres as text. Args: columns, rows (number, called, size, a cell per column), all_columns, all_rows (in the
-    result)."""
+    """Table of the centres as text.
+
+    Args:
+        columns: names of the columns shown.
+        rows: number, name, size and a cell per column.
+        all_columns: number of columns in the result.
+        all_rows: number of centres in the result.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, str, str | None, tuple[str, ...]], ...]
@@ -76,28 +91,28 @@ class CentreTable:
 
 
 def cards_of(result: Result, profile: Profile) -> list[Card]:
-    """The clusters, the largest first; of very many no others. Raises: Damaged: the result lacks its bounds."""
+    """Return the ``MOST_CARDS`` largest clusters, the largest first. Raises: Damaged: the result has no bounds."""
     low, high = extent(domain_of(result))
     weights = np.ones(len(result.centers)) if result.weights is None else np.maximum(result.weights, 0.0)
     mean = np.average(result.centers, axis=0, weights=weights if weights.any() else None)
-    heights, middle = placed(result.centers, low, high), placed(mean, low, high)
-    found, doubtful = [], hardly_any(result) | small_sizes(result)
+    heights, middle = relative_positions(result.centers, low, high), relative_positions(mean, low, high)
+    cards, doubtful = [], hardly_any(result) | small_sizes(result)
     for cluster in profile.by_size[:MOST_CARDS]:
-        own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
-        drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
+        unmixed = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
+        drawn = unmixed[_shown_columns(np.abs(heights[cluster.number] - middle)[unmixed])]
         named = [(j, profile.columns[j], cluster.coordinates[j]) for j in drawn]
         dots = tuple(
-            _dot(cluster, *each, float(low[each[0]]), float(high[each[0]]), float(middle[each[0]])) for each in named
+            _dot(cluster, *entry, float(low[entry[0]]), float(high[entry[0]]), float(middle[entry[0]]))
+            for entry in named
         )
-        found.append(_card(cluster, dots, bool(doubtful[cluster.number])))
-    return found
+        cards.append(_card(cluster, dots, bool(doubtful[cluster.number])))
+    return cards
 
 
 def table_of(result: Result, profile: Profile) -> CentreTable:
-    """The centres with their standard errors, the largest group first: all columns, or those in which they differ
-    most."""
+    """Return the centres with their standard errors, the largest cluster first, in the columns that vary most."""
     low, high = extent(domain_of(result))
-    shown = differing(placed(result.centers, low, high), MOST_COLUMNS)
+    shown = most_varying(relative_positions(result.centers, low, high), MOST_COLUMNS)
     rows = tuple(
         (c.number, c.called, _size(c), tuple(c.coordinates[j] for j in shown)) for c in profile.by_size[:MOST_ROWS]
     )
@@ -111,8 +126,8 @@ def _card(cluster: ClusterProfile, dots: tuple[Dot, ...], doubtful: bool) -> Car
     )
 
 
-def _drawn(away: Floats) -> Ints:
-    """The columns drawn for a cluster, in their order. Args: away (d,): how far its centre is from the mean."""
+def _shown_columns(away: Floats) -> Ints:
+    """Return the columns drawn for a cluster, given its distances ``away`` (d,) from the mean of all centres."""
     if len(away) <= MOST_DOTS:
         return np.arange(len(away))
     return np.sort(np.argsort(-away, kind="stable")[:OWN_DOTS])
@@ -120,7 +135,7 @@ def _drawn(away: Floats) -> Ints:
 
 def _dot(cluster: ClusterProfile, j: int, column: str, text: str, low: float, high: float, mean: float) -> Dot:
     def at(value: float) -> float:
-        return round(100 * float(placed(np.array(value), np.array(low), np.array(high))), 2)
+        return round(100 * float(relative_positions(np.array(value), np.array(low), np.array(high))), 2)
 
     value = cluster.center[j]
     reach = math.nan if cluster.center_error is None else ERRORS * cluster.center_error[j]

@@ -1,7 +1,4 @@
-"""The page: what a result says, gathered and laid out.
-
-Figures inside a page: SVG without what only a file of its own needs, in the page's colours and letters.
-"""
+"""HTML page of a report, with its plots as inline SVG in the page's colours and fonts."""
 
 from __future__ import annotations
 
@@ -17,13 +14,14 @@ import numpy as np
 from cloister.core.errors import Damaged, MissingExtra
 from cloister.run.result import Result
 from cloister.showing.frame import ALARM, FAINT, GRID, GROUPS, INK, PAPER, group_colour, printable
-from cloister.showing.lines import Parallel, differing, extent, placed
+from cloister.showing.parallel import Parallel, extent, most_varying, relative_positions
 from cloister.showing.plot_data import Curve, Heading, Map, domain_of
 from cloister.showing.plots import figure_of, image_of
-from cloister.showing.profile import COUNTED, profile_of
+from cloister.showing.profile import COUNTS_NOTE, profile_of
 from cloister.showing.projection import TREE
+from cloister.showing.report.budget import lines_of
 from cloister.showing.report.clusters import cards_of, table_of
-from cloister.showing.report.promise import in_a_line, lines_of, meaning, warnings
+from cloister.showing.report.promise import in_a_line, meaning, warnings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +35,7 @@ COLOURS = {
     ALARM: "alarm",
     **dict(zip(GROUPS, ("blue", "red", "green", "purple", "brown", "grey", "indigo", "wine"), strict=True)),
 }
-"""The figures' colours, and the page's names for them, which are others in the dark."""
+"""Colours of the plots, and their names on the page, whose values differ in dark mode."""
 
 HEX = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
 LETTERS = re.compile(r"font-family:[^;]*;?")
@@ -45,9 +43,12 @@ NAMES = {colour.lower(): f"var(--{name})" for colour, name in COLOURS.items()}
 
 
 def svg_of(figure: Figure, name: str, title: str) -> str:
-    """The figure as an element of a page.
+    """Return a figure as an inline SVG element.
 
-    Args: name (of it on the page: ids of two figures must differ), title (the text alternative).
+    Args:
+        figure: to draw.
+        name: prefix of its ids, unique on the page.
+        title: the text alternative.
     """
     root = ElementTree.fromstring(image_of(figure, ".svg", title))
     for parent in list(root.iter()):
@@ -69,7 +70,7 @@ def _value(key: str, value: str, name: str) -> str:
     if key == "id":
         return f"{name}-{value}"
     if key == "style":
-        return HEX.sub(lambda found: NAMES.get(found[0].lower(), found[0]), LETTERS.sub("", value))
+        return HEX.sub(lambda match: NAMES.get(match[0].lower(), match[0]), LETTERS.sub("", value))
     return value.replace("#", f"#{name}-") if key.endswith("href") or value.startswith("url(#") else value
 
 
@@ -78,21 +79,23 @@ HERE = Path(__file__).parent
 
 @attrs.frozen
 class Picture:
-    """A figure of the page. Args: svg (as markup), caption."""
+    """Figure of the page. Args: svg (as markup), caption."""
 
     svg: str
     caption: str
 
 
 def html_of(result: Result, axes: Sequence[str] | None = None) -> str:
-    """A result as one page of HTML, which asks no network for anything. Args: axes (of the map, two columns).
+    """Return a report of a result as one HTML page that loads nothing from a network.
 
-    Everything is computed from released values. Names are untrusted text: they are escaped.
+    Args:
+        result: of any method.
+        axes: names of two columns for the map.
 
     Raises:
         InvalidInput, UnknownName: no such two columns.
         MissingExtra: matplotlib or Jinja2 is not installed.
-        Damaged: the result lacks its facts, or they make no sense.
+        Damaged: the result lacks its facts, or they are invalid.
     """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -100,7 +103,7 @@ def html_of(result: Result, axes: Sequence[str] | None = None) -> str:
         raise MissingExtra("Jinja2", "plot", "a report") from None
     pages = Environment(
         loader=FileSystemLoader(HERE),
-        autoescape=True,
+        autoescape=True,  # names of columns and clusters are untrusted
         undefined=StrictUndefined,
         finalize=_readable,
         trim_blocks=True,
@@ -114,7 +117,7 @@ def html_of(result: Result, axes: Sequence[str] | None = None) -> str:
 
 
 def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict[str, Any]:
-    """Everything that the page shows."""
+    """Return the variables of the page's template."""
     privacy, profile = result.privacy, profile_of(result)
     return {
         "result": result,
@@ -123,9 +126,9 @@ def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict
         "k": len(result.centers),
         "warnings": [
             *warnings(privacy, result.details.get("auto")),
-            *(("NOT TO BE TRUSTED", f"{text[0].upper()}{text[1:]}.") for text in profile.untrusted),
-            *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
-            *(("A GROUP MAY LIE FURTHER OUT", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
+            *(("DO NOT TRUST", f"{text[0].upper()}{text[1:]}.") for text in profile.untrusted),
+            *(("FEW ROWS HAVE A LISTED VALUE", f"{text}.") for text in profile.warnings),
+            *(("A CLUSTER MAY LIE FURTHER OUT", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
         ],
         "in_a_line": in_a_line(privacy),
         "meaning": meaning(privacy),
@@ -137,7 +140,7 @@ def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict
         "cards": cards_of(result, profile),
         "table": table_of(result, profile),
         "profile": profile,
-        "counted": COUNTED,
+        "counted": COUNTS_NOTE,
         "errors": profile.clusters[0].center_error is not None,
         "style": (HERE / "page.css").read_text("utf-8"),
         "parts": list(_parts("method", result.method)),
@@ -145,39 +148,39 @@ def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict
 
 
 def _maps(result: Result, axes: Sequence[str] | None) -> list[Picture]:
-    """The map, and for more than two columns also a public projection."""
+    """Return the map, and a public projection of more than two columns."""
     d = len(result.columns)
     if d <= 2:
         return [_map(Map.of(result, axes), "map")]
     low, high = extent(domain_of(result))
-    heights, own = placed(result.centers, low, high), result.numeric
-    two = [result.columns[own[j]] for j in differing(heights[:, own], 2)]
+    heights, numeric = relative_positions(result.centers, low, high), result.numeric
+    two = [result.columns[numeric[j]] for j in most_varying(heights[:, numeric], 2)]
     projection = _map(Map.of(result, project=True), "projection")
     if axes is not None:
-        return [_map(Map.of(result, axes), "map", ", the two columns that were asked for"), projection]
-    if any(result.columns.count(name) > 1 for name in two):  # columns of one name cannot be asked for
+        return [_map(Map.of(result, axes), "map", ", in the two columns you chose"), projection]
+    if any(result.columns.count(name) > 1 for name in two):  # columns that share a name cannot be chosen
         return [projection]
-    of = " of numbers" if len(own) < d else ""
-    return [_map(Map.of(result, two), "map", f", the two columns{of} in which the centres differ most"), projection]
+    of = " of numbers" if len(numeric) < d else ""
+    return [_map(Map.of(result, two), "map", f", the two columns{of} in which the centres vary most"), projection]
 
 
 def _map(picture: Map, name: str, why: str = "") -> Picture:
-    """The map with a caption that says what is seen, and what is not."""
+    """Return the map with a caption that says what it shows."""
     columns = " and ".join(name for name in picture.view.names if name)
-    seen = {None: columns, TREE: TREE}.get(picture.view.projected, "the two directions in which the centres vary most")
-    said = [f"The clusters in {seen}{why}."]
+    plane = {None: columns, TREE: TREE}.get(picture.view.projected, "the two directions in which the centres vary most")
+    sentences = [f"The clusters in {plane}{why}."]
     if picture.weights is not None:
-        said.append("A dot's area grows with its cluster's noisy size.")
+        sentences.append("A dot's area grows with its cluster's noisy size.")
     if len(picture.cells):
-        most = "" if len(picture.cells) == picture.all_cells else f" The {len(picture.cells):,} heaviest are drawn."
-        said.append(f"The bluer a cell of the released tree, the more rows per area.{most}")
+        omitted = "" if len(picture.cells) == picture.all_cells else f" The {len(picture.cells):,} heaviest are drawn."
+        sentences.append(f"Bluer cells of the released tree have more rows per area.{omitted}")
     if len(picture.paths) > 1:
-        said.append("Thin lines are the ways of the centres, round by round.")
-    return _drawn(picture, name, " ".join(said))
+        sentences.append("Thin lines are the paths of the centres over the rounds.")
+    return _drawn(picture, name, " ".join(sentences))
 
 
 def _parallel(result: Result) -> Picture | None:
-    if len(result.columns) <= 2:  # the map shows them as they are
+    if len(result.columns) <= 2:  # the map shows all
         return None
     lines = Parallel.of(result)
     ends = "over the interval that the run released" if "unseen" in result.details else "from bound to bound"
@@ -189,9 +192,9 @@ def _curve(result: Result) -> Picture | None:
     if not any(np.size(result.details.get(name, ())) for name in ("curve", "costs")):
         return None
     curve = Curve.of(result)
-    words = f"The least cost of {curve.numbers[0]} to {curve.numbers[-1]} centres, from released values. "
+    words = f"The cost with {curve.numbers[0]} to {curve.numbers[-1]} centres, from released values. "
     if not curve.suggested:
-        return _drawn(curve, "curve", f"{words}Where the line is flat, more centres bring little.")
+        return _drawn(curve, "curve", f"{words}Where the line is flat, more centres reduce it little.")
     why = str(result.details["curve"].get("why", ""))
     return _drawn(curve, "curve", f"{words}It suggests k = {curve.k}{f': {why}' if why else ''}.")
 
@@ -203,7 +206,7 @@ def _drawn(picture: Map | Curve | Parallel, name: str, caption: str) -> Picture:
 
 
 def _parts(slot: str, config: dict[str, Any]) -> Any:
-    """A component and everything in its slots: where it is, its name, its options in words."""
+    """Yield the slot, name and options (as text) of a component and of all components in its slots."""
     options = ", ".join(f"{name} = {value}" for name, value in config.get("options", {}).items() if value is not None)
     yield slot, config["name"], options
     for name, inner in config.get("slots", {}).items():
@@ -214,7 +217,7 @@ def _parts(slot: str, config: dict[str, Any]) -> Any:
 
 
 def _readable(value: Any) -> Any:
-    """Untrusted text without control characters and halves of letters, which no page can hold."""
+    """Replace control characters and lone surrogates in untrusted text: no page can hold them."""
     from markupsafe import Markup
 
     if isinstance(value, str) and not isinstance(value, Markup):

@@ -17,7 +17,9 @@ from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Ints
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStableHash, inside
+from cloister.plugins.methods.weighted_centers.hashes import PStableHash
+from cloister.plugins.methods.weighted_centers.intervals import Intervals, inside
+from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
 
 
 @final
@@ -74,13 +76,13 @@ class AxisIntervals:
         return np.stack([counts.at(ids.ravel(), axis).reshape(ids.shape).argmax(axis=1) for axis in axes], axis=1)
 
 
-def positions(values: Ints, found: Ints) -> Ints:
-    """Place of each of ``found`` (n,) in a list of values (m,) without repeats, or -1."""
+def positions(values: Ints, queries: Ints) -> Ints:
+    """Return the index of each query (n,) in a list of values (m,) without repeats, or -1."""
     if not len(values):
-        return np.full(len(found), -1)
+        return np.full(len(queries), -1)
     order = np.argsort(values)
-    at = np.minimum(np.searchsorted(values[order], found), len(values) - 1)
-    return np.where(values[order][at] == found, order[at], -1)
+    at = np.minimum(np.searchsorted(values[order], queries), len(values) - 1)
+    return np.where(values[order][at] == queries, order[at], -1)
 
 
 @final
@@ -107,9 +109,9 @@ class Regions:
 
     def locate(self, rows: Ints) -> Ints:
         at = positions(self.values, self.hash.of(rows))
-        known = np.flatnonzero(at >= 0)
-        boxed = inside(self.intervals.of_rows(rows[known]), self.chosen[at[known]])
-        at[known[~boxed]] = -1
+        listed = np.flatnonzero(at >= 0)
+        boxed = inside(self.intervals.of_rows(rows[listed]), self.chosen[at[listed]])
+        at[listed[~boxed]] = -1
         return at[:, None]
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
@@ -189,11 +191,11 @@ class Created:
         }
 
     def closest(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The created centre (n,) or -1, and its squared distance (n,)."""
+        """Return the created centre (n,) or -1, and its squared distance (n,)."""
         at = positions(self.values, self.hash.of(rows))
         squares = np.zeros(len(rows), np.int64)
-        known = np.flatnonzero(at >= 0)
-        squares[known] = squared(rows[known], self.places[at[known]])
+        listed = np.flatnonzero(at >= 0)
+        squares[listed] = squared(rows[listed], self.places[at[listed]])
         at[squares > self.within**2] = -1
         return at, squares
 
@@ -211,9 +213,11 @@ class Own:
 @final
 @attrs.frozen(eq=False)
 class Assigned:
-    """a(i, x): with r_i the smallest radius for which the user created a centre, the nearest centre of a smaller radius
-    if that is nearer than the one she created, else the latter. A user who created none, of whom the paper says
-    nothing: the nearest of all.
+    """Assignment a(i, x) of a user to a centre.
+
+    With r_i the smallest radius for which the user created a centre: the nearest centre of a smaller radius if that is
+    nearer than the one she created, else the latter. A user who created none, of whom the paper says nothing: the
+    nearest of all.
 
     With no ``own`` procedures: the nearest of all (Kaplan and Stemmer 2018, figure 1 of the paper).
 
@@ -241,50 +245,55 @@ class Assigned:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return self.among(arrays, None)
 
-    def among(self, arrays: BundleArrays, kept: Ints | None) -> Mapping[str, Any]:
-        """As ``bundled``. Args: kept (indices of the centres in W; None: all)."""
-        own = [{"rank": own.rank, "start": own.start, "created": own.created.bundled(arrays)} for own in self.own]
+    def among(self, arrays: BundleArrays, kept_ids: Ints | None) -> Mapping[str, Any]:
+        """As ``bundled``. Args: kept_ids (indices of the centres in W; None: all)."""
+        own = [
+            {"rank": procedures.rank, "start": procedures.start, "created": procedures.created.bundled(arrays)}
+            for procedures in self.own
+        ]
         return {
             "kind": "assigned",
             "sizes": integers(self.space.sizes),
             "own": own,
             "centers": arrays.add(self.places),
             "ranks": arrays.add(self.ranks),
-            "kept": None if kept is None else arrays.add(kept),
+            "kept": None if kept_ids is None else arrays.add(kept_ids),
         }
 
     def chosen(self, rows: Ints) -> Ints:
-        """The index in Y (n,) of each row's centre; -1 if there is none at all."""
+        """Return the index in Y (n,) of each row's centre; -1 if Y is empty."""
         at = np.full(len(rows), -1)
         if not len(self.places):
             return at
-        for rank in sorted({own.rank for own in self.own}, reverse=True):
+        for rank in sorted({procedure.rank for procedure in self.own}, reverse=True):
             free = np.flatnonzero(at < 0)
-            found, squares = self._created(rows[free], rank)
-            mine = found >= 0
-            at[free[mine]] = self._or_nearer(rows[free[mine]], found[mine], squares[mine], rank)
-        rest = np.flatnonzero(at < 0)
-        at[rest] = self._nearest(rows[rest], -1)
+            created, squares = self._created(rows[free], rank)
+            has_created = created >= 0
+            at[free[has_created]] = self._or_nearer(
+                rows[free[has_created]], created[has_created], squares[has_created], rank
+            )
+        unassigned = np.flatnonzero(at < 0)
+        at[unassigned] = self._nearest(rows[unassigned], -1)
         return at
 
     def _created(self, rows: Ints, rank: int) -> tuple[Ints, Ints]:
-        """The nearest centre of this rank that each row created (n,), or -1, and its squared distance (n,)."""
-        at, least = np.full(len(rows), -1), np.full(len(rows), np.iinfo(np.int64).max)
-        for own in self.own:
-            if own.rank == rank:
-                found, squares = own.created.closest(rows)
-                closer = (found >= 0) & (squares < least)
-                at[closer], least[closer] = found[closer] + own.start, squares[closer]
-        return at, least
+        """Return the nearest centre (n,) of this rank that each row created, or -1, and its squared distance (n,)."""
+        at, smallest = np.full(len(rows), -1), np.full(len(rows), np.iinfo(np.int64).max)
+        for procedure in self.own:
+            if procedure.rank == rank:
+                created, squares = procedure.created.closest(rows)
+                closer = (created >= 0) & (squares < smallest)
+                at[closer], smallest[closer] = created[closer] + procedure.start, squares[closer]
+        return at, smallest
 
-    def _or_nearer(self, rows: Ints, found: Ints, squares: Ints, rank: int) -> Ints:
+    def _or_nearer(self, rows: Ints, created: Ints, squares: Ints, rank: int) -> Ints:
         other = self._nearest(rows, rank)
         if not len(rows) or other[0] < 0:
-            return found
-        return np.where(squared(rows, self.places[other]) < squares, other, found)
+            return created
+        return np.where(squared(rows, self.places[other]) < squares, other, created)
 
     def _nearest(self, rows: Ints, above: int) -> Ints:
-        """The nearest centre (n,) of a higher rank, ties to the lowest index; -1 if there is none."""
+        """Return the nearest centre (n,) of a higher rank, ties to the lowest index; -1 without one."""
         which = self._above[above + 1]
         if which is None:
             return np.full(len(rows), -1)
@@ -293,7 +302,7 @@ class Assigned:
 
     @cached_property
     def _above(self) -> list[tuple[Ints, NearestCenter] | None]:
-        ranks = range(-1, max((own.rank for own in self.own), default=-1) + 1)
+        ranks = range(-1, max((procedure.rank for procedure in self.own), default=-1) + 1)
         return [nearest_of(self.places, self.ranks > rank, self.reach) for rank in ranks]
 
 
@@ -331,7 +340,7 @@ class Reassigned:
 
 
 def nearest_of(centers: Ints, which: Bools, reach: int) -> tuple[Ints, NearestCenter] | None:
-    """The bucketing by nearest of some centres, and their indices; None if there are none."""
+    """Return the indices of the chosen centres and the bucketing by the nearest one; None without any."""
     ids = np.flatnonzero(which)
     return (ids, NearestCenter(centers[ids], reach)) if len(ids) else None
 

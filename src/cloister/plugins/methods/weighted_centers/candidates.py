@@ -1,6 +1,6 @@
-"""Findings of executions of CentersProcedure: run side by side, and their centres together, Y.
+"""Executions of CentersProcedure, run side by side, and the union Y of their centres.
 
-What radii, repetitions and steps share: each user's epsilon (the paper), or the users (each answers one question).
+Radii, repetitions and steps divide each user's epsilon (the paper), or the users (each answers one question).
 
 Why users by default: at n = 1e6 and epsilon = 1 the paper's split by budget leaves counts a standard error of 53,000 in
 groups of 6,851 users. By users it grows with the square root of what it is divided by, not in proportion.
@@ -58,9 +58,7 @@ def groups_of(
 ) -> tuple[Group, ...]:
     """Divide a budget among disjoint groups, or one of all users.
 
-    Args:
-        weights: per step, > 0.
-        failing: steps whose oracles spend delta: they share all of it.
+    Weights are per step, > 0. Steps whose oracles spend delta (``failing``) share all of it.
     """
     by_radius = [(r,) for r in range(radii)] if radii_by == "users" else [tuple(range(radii))]
     by_turn = [(m,) for m in range(repetitions)] if repetitions_by == "users" else [tuple(range(repetitions))]
@@ -77,13 +75,13 @@ def groups_of(
 
 
 def of_pair(groups: Sequence[Group], pair: Pair) -> dict[Step, Budget]:
-    """Budget of one radius and repetition on each step of ``CentersProcedure``."""
+    """Return the budget of one radius and repetition on each step of CentersProcedure."""
     group = next(group for group in groups if pair in group.pairs)
     return {step: budget.over(len(group.pairs)) for step, budget in group.spend.items()}
 
 
 def _amounts(budget: Budget, weights: Mapping[Step, float], failing: Collection[Step]) -> dict[Step, Budget]:
-    """Per step, so that both figures add up to the budget's."""
+    """Return the budget per step, so that both figures add up to the whole."""
     total = math.fsum(weights[step] for step in failing) or 1.0
     deltas = [budget.delta * weights[step] / total if step in failing else 0.0 for step in weights]
     amounts = budget.split(*weights.values())
@@ -119,18 +117,18 @@ Procedure: TypeAlias = Generator[tuple[Question[T, Any], ...], tuple[Any, ...], 
 
 
 def side_by_side(procedures: Sequence[Procedure[T]], session: Session[T]) -> list[Candidates]:
-    """Findings of procedures of equally many rounds: a round of all of them is one round of communication."""
-    asked, found = [next(procedure) for procedure in procedures], list[Candidates]()
-    while not found:
-        answers = iter(session.ask(*chain.from_iterable(asked)))
-        own = [tuple(islice(answers, len(questions))) for questions in asked]
-        asked = []
-        for procedure, answered in zip(procedures, own, strict=True):
+    """Run procedures of equally many rounds, whose questions share rounds; return the candidates of each."""
+    pending, candidates = [next(procedure) for procedure in procedures], list[Candidates]()
+    while not candidates:
+        answers = iter(session.ask(*chain.from_iterable(pending)))
+        answers_each = [tuple(islice(answers, len(questions))) for questions in pending]
+        pending = []
+        for procedure, answered in zip(procedures, answers_each, strict=True):
             try:
-                asked.append(procedure.send(answered))
+                pending.append(procedure.send(answered))
             except StopIteration as end:
-                found.append(end.value)
-    return found
+                candidates.append(end.value)
+    return candidates
 
 
 def certain(counts: Counts, size: int, deviations: float) -> tuple[Ints, Floats]:
@@ -160,25 +158,25 @@ class Found:
     of_pairs: Mapping[Pair, Own]
 
     @classmethod
-    def of(cls, found: Mapping[Pair, Candidates]) -> Found:
-        parts = list(found.values())
+    def of(cls, by_pair: Mapping[Pair, Candidates]) -> Found:
+        parts = list(by_pair.values())
         sizes = [len(part.points) for part in parts]
         starts = np.cumsum([0, *sizes[:-1]]).tolist()
         return cls(
             np.concatenate([part.points for part in parts]),
             np.concatenate([part.errors for part in parts]),
             np.concatenate([part.created.places for part in parts]),
-            np.repeat([rank for rank, _ in found], sizes),
-            {pair: Own(pair[0], start, found[pair].created) for pair, start in zip(found, starts, strict=True)},
+            np.repeat([rank for rank, _ in by_pair], sizes),
+            {pair: Own(pair[0], start, by_pair[pair].created) for pair, start in zip(by_pair, starts, strict=True)},
         )
 
-    def assigned(self, pairs: Sequence[Pair], reach: int, most: int) -> Assigned:
+    def assigned(self, pairs: Sequence[Pair], reach: int, max_centers: int) -> Assigned:
         """a(i, x), of users who can have created a centre for these pairs."""
-        return Assigned(tuple(self.of_pairs[pair] for pair in pairs), self.centers, self.ranks, reach, most)
+        return Assigned(tuple(self.of_pairs[pair] for pair in pairs), self.centers, self.ranks, reach, max_centers)
 
-    def coreset(self, kept: Bools, weights: Floats, errors: Floats) -> Coreset:
+    def coreset(self, in_w: Bools, weights: Floats, errors: Floats) -> Coreset:
         """W with weights b and their standard errors (m,); one point in the domain's middle if nothing was found."""
-        if not kept.any():
+        if not in_w.any():
             return Coreset(np.zeros((1, self.points.shape[1])), np.zeros(1))
         sums = self.errors * np.maximum(weights, 1.0)
-        return Coreset(self.points[kept], weights[kept], errors=Errors(errors[kept], sums[kept]))
+        return Coreset(self.points[in_w], weights[in_w], errors=Errors(errors[in_w], sums[in_w]))

@@ -42,8 +42,8 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOrac
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.errors import hidden, of_points
-from cloister.plugins.methods.post_processing import placed
+from cloister.plugins.methods.errors import cluster_errors, missing_rows
+from cloister.plugins.methods.post_processing import place_clusters
 from cloister.plugins.methods.weighted_centers.buckets import (
     AxisIntervals,
     Centred,
@@ -65,13 +65,15 @@ from cloister.plugins.methods.weighted_centers.candidates import (
     of_pair,
     side_by_side,
 )
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable
+from cloister.plugins.methods.weighted_centers.hashes import PStable
+from cloister.plugins.methods.weighted_centers.intervals import Intervals
+from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
 
 MAX_INTERVALS = 2**14
 """On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
 
 MAX_PAIRS = 2**62
-"""Most pairs of a hash value and an interval: buckets have numbers of 63 bits."""
+"""Maximum of pairs of a hash value and an interval: buckets have numbers of 63 bits."""
 
 PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
 """Radii and repetitions, the most demanding first."""
@@ -79,13 +81,13 @@ PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
 Divided: TypeAlias = Literal["auto", "users", "budget"]
 
 
-def divided(what: str) -> Any:
-    """An option that says how radii, repetitions or steps are paid for."""
+def divided(subject: str) -> Any:
+    """Return an option for how radii, repetitions or steps are paid for."""
     return option(
         default="auto",
         choices=("auto", "users", "budget"),
-        help=f"what {what} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the paper "
-        "does for radii and steps), or as the trust model has it (users under Local)",
+        help=f"what {subject} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the "
+        "paper does for radii and steps), or as the trust model has it (users under Local)",
     )
 
 
@@ -120,9 +122,9 @@ class WeightedCenters(Generic[T]):
         default=6.0,
         low=0.0,
         unit="standard errors",
-        help="of an interval's count, that n / k rows should be, where radii and repetitions are chosen",
+        help="signal of n / k rows in an interval's count by which radii and repetitions are chosen",
     )
-    projections: int = option(default=3, low=1, high=64, help="m: of a hash function")
+    projections: int = option(default=3, low=1, high=64, help="m, projections of a hash function")
     near_chance: float = option(
         default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
     )
@@ -133,13 +135,15 @@ class WeightedCenters(Generic[T]):
         above=True,
         help="q: chance that points c radii apart do: sets c, which is reported",
     )
-    hash_bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
+    hash_bits: int = option(
+        default=12, low=1, high=62, help="length of a hash value; up to 20 all values can be looked at"
+    )
     prefix_bits: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
     max_hash_values: int = option(
-        default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition"
+        default=32, low=1, high=4096, help="maximum of hash values that are followed, per radius and repetition"
     )
     hash_threshold: float = option(
-        default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed"
+        default=4.0, low=0.0, unit="standard errors", help="least count of a hash value that is followed"
     )
     interval_length: float = option(
         default=2.5,
@@ -156,11 +160,9 @@ class WeightedCenters(Generic[T]):
         default=3.0, low=0.0, above=True, unit="radii", help="5 c: a row this near to a centre can have created it"
     )
     center_threshold: float = option(
-        default=2.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre"
+        default=2.0, low=0.0, unit="standard errors", help="least counts of steps 7 and 8 to keep a centre"
     )
-    weight_threshold: float = option(
-        default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W"
-    )
+    weight_threshold: float = option(default=3.0, low=0.0, unit="standard errors", help="least weight of a centre in W")
     assignment: Literal["created", "nearest"] = option(
         default="created",
         choices=("created", "nearest"),
@@ -186,35 +188,36 @@ class WeightedCenters(Generic[T]):
         for rank in range(radii):
             runs |= self.good_centers(problem.domain, rank, repetitions, groups, rng.child("radius", rank))
         y = Found.of(dict(zip(runs, side_by_side(list(runs.values()), session), strict=True)))  # 1. candidates
-        most = self.max_hash_values * len(runs)
-        own = [group.pairs if self.assignment == "created" else () for group in groups]
-        a = [y.assigned(pairs, problem.domain.max_norm, most) for pairs in own]  # 2. a(i, x), in each group
+        max_centers = self.max_hash_values * len(runs)
+        pairs_of_groups = [group.pairs if self.assignment == "created" else () for group in groups]
+        a = [
+            y.assigned(pairs, problem.domain.max_norm, max_centers) for pairs in pairs_of_groups
+        ]  # 2. a(i, x), in each group
         weights, errors = self._weights(a, groups, "assign", len(y.points), session)  # 3. rows per centre
-        kept = np.ones(len(weights), bool)
+        heavy = np.ones(len(weights), bool)
         if self.assignment == "created":
-            kept = in_w(weights, self.weight_threshold * errors)
-            b = [Reassigned(before, kept) for before in a]  # 4. b(i, x)
+            heavy = in_w(weights, self.weight_threshold * errors)
+            b = [Reassigned(assigned, heavy) for assigned in a]  # 4. b(i, x)
             weights, errors = self._weights(b, groups, "weigh", len(y.points), session)  # 5.
-        coreset = y.coreset(kept, weights, errors)
+        coreset = y.coreset(heavy, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))  # 6. output
         details = {
             "radii": radii,
             "repetitions": repetitions,
             "candidates": len(y.points),
-            "weighted": int(kept.sum()),
+            "weighted": int(heavy.sum()),
             "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
         }
-        found, weights = placed(centers, coreset, problem.domain)
-        stated = of_points(coreset, centers, found, problem.domain, hidden(weights, problem.rows))
-        return Clustering(found, weights, details | stated)
+        placed_centers, weights = place_clusters(centers, coreset, problem.domain)
+        stated = cluster_errors(coreset, centers, placed_centers, problem.domain, missing_rows(weights, problem.rows))
+        return Clustering(placed_centers, weights, details | stated)
 
     def good_centers(
         self, domain: Domain, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng
     ) -> dict[Pair, Procedure[T]]:
         """Algorithm GoodCenters: a single hash function may cut a cluster in two, of M several one will not.
 
-        Args:
-            rank: of the radius: 0 is the largest, every other one is half of the one before.
+        Rank 0 is the largest radius, every other one is half of the one before.
         """
         radius = self.largest_radius * domain.max_norm / 2**rank
         return {
@@ -227,9 +230,7 @@ class WeightedCenters(Generic[T]):
     ) -> Procedure[T]:
         """Algorithm CentersProcedure, in three rounds: steps 2 and 4, which need no answer, share the first.
 
-        Args:
-            radius: r, in lattice steps.
-            spend: per step.
+        The radius r is in lattice steps.
 
         Raises:
             InvalidInput: what is looked at in step 5 would not fit in memory, or in the numbers of buckets.
@@ -269,8 +270,8 @@ class WeightedCenters(Generic[T]):
     def _refuse_too_many(self, intervals: int) -> None:
         if intervals > MAX_INTERVALS or intervals << self.hash_bits > MAX_PAIRS:
             raise InvalidInput(
-                f"with {intervals} intervals on an axis and hash values of {self.hash_bits} bits there are too many "
-                f"of both to be asked for: take fewer radii, a larger largest_radius or interval_length, or fewer bits"
+                f"{intervals} intervals per axis and hash values of {self.hash_bits} bits make too many buckets: use "
+                f"fewer radii, a larger largest_radius or interval_length, or fewer hash_bits"
             )
 
     @property
@@ -280,20 +281,24 @@ class WeightedCenters(Generic[T]):
 
     def _bound(self, domain: Domain, radius: float, intervals: Intervals) -> Bound:
         """Bound of a row relative to its region's middle: public, the same for all regions."""
-        most = min(self.clip_radius * radius, intervals.half_diagonal, 2.0 * domain.max_norm)
-        return Bound(max(1, int(most)), domain.dimension)
+        norm = min(self.clip_radius * radius, intervals.half_diagonal, 2.0 * domain.max_norm)
+        return Bound(max(1, int(norm)), domain.dimension)
 
     def _weights(
         self, cells: Sequence[Bucketing], groups: Sequence[Group], step: Step, size: int, session: Session[T]
     ) -> tuple[Floats, Floats]:
         """Rows of each centre (size,), each group counted by its own buckets, and their standard errors. One round."""
         spends = [group.spend[step] for group in groups]
-        asked = [count(own, oracle=self.counts, budget=spend) for own, spend in zip(cells, spends, strict=True)]
-        return added(session.ask(*asked), np.arange(size), spends)
+        questions = [
+            count(bucketing, oracle=self.counts, budget=spend) for bucketing, spend in zip(cells, spends, strict=True)
+        ]
+        return added(session.ask(*questions), np.arange(size), spends)
 
     def plan(self, problem: Problem) -> tuple[int, int]:
-        """Radii and repetitions: as given, or the first of ``PLANS`` in which a cluster of n / k rows stands out of an
-        interval's count."""
+        """Return radii and repetitions: as given, or the first of ``PLANS`` whose signal suffices.
+
+        A cluster of n / k rows must stand out of an interval's count.
+        """
         for radii, repetitions in PLANS:
             chosen = self.radii or radii, self.repetitions or repetitions
             if self._signal(problem, *chosen) >= self.min_signal:
@@ -301,7 +306,7 @@ class WeightedCenters(Generic[T]):
         return self.radii or 1, self.repetitions or PLANS[-1][1]
 
     def _signal(self, problem: Problem, radii: int, repetitions: int) -> float:
-        """n / k rows, in standard errors of a count of step 4."""
+        """Return n / k rows, in standard errors of a count of step 4."""
         spend = of_pair(self.groups(problem, radii, repetitions, ANY_KEY), (0, 0))["axes"]
         space = Space((2**self.hash_bits,) * problem.domain.dimension)
         variance = self.counts.variance(space, spend, problem.context(spend))
@@ -333,31 +338,32 @@ class WeightedCenters(Generic[T]):
             seed=seed,
         )
 
-    def _by(self, given: Divided, rounds: bool = False) -> Sharing:
-        """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps,
-        which are asked in several rounds, share everybody's epsilon; and all else does where oracles need noise from
-        everybody."""
+    def _by(self, choice: Divided, rounds: bool = False) -> Sharing:
+        """Return "users" if that is private and helps, else "budget".
+
+        Under Shuffled trust people draw their role anew in each round: steps, which are asked in several rounds, share
+        everybody's epsilon; and all else does where oracles need noise from everybody.
+        """
         trust = self.counts.trust
-        if rounds and trust is Shuffled and given == "users":
+        if rounds and trust is Shuffled and choice == "users":
             raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set divide_steps=budget")
-        if given != "auto":
-            return given
+        if choice != "auto":
+            return choice
         everybody = any(oracle.asks_all_users for oracle in (self.counts, self.sums))
         alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
         return "users" if alone else "budget"
 
 
-def in_w(weights: Floats, least: Floats) -> Bools:
+def in_w(weights: Floats, thresholds: Floats) -> Bools:
     """Step 4: which centres are heavy enough; the heaviest, if none is."""
-    kept: Bools = weights >= least
-    if len(kept) and not kept.any():
-        kept[np.argmax(weights)] = True
-    return kept
+    heavy: Bools = weights >= thresholds
+    if len(heavy) and not heavy.any():
+        heavy[np.argmax(weights)] = True
+    return heavy
 
 
 def added(tables: tuple[Any, ...], ids: Ints, spends: list[Budget]) -> tuple[Floats, Floats]:
-    """Counts of all users from those of disjoint groups, each scaled up to all users by its table, and their standard
-    errors."""
+    """Pool counts of disjoint groups, each scaled up to all users by its table; return counts and standard errors."""
     parts = np.array([spend.fraction for spend in spends])
     parts /= parts.sum()
     counts = [table.at(ids) * part for table, part in zip(tables, parts, strict=True)]

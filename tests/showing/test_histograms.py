@@ -11,10 +11,10 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.run.layers.histograms import Descriptions, descriptions_of
 from cloister.run.result import Result
+from cloister.showing.histograms import COARSE, NAMED, Histograms, contents_of
 from cloister.showing.plots import figure_of
-from cloister.showing.profile import COUNTED, profile_of
+from cloister.showing.profile import COUNTS_NOTE, profile_of
 from cloister.showing.report import html_of
-from cloister.showing.telling import COARSE, NAMED, Histograms, held
 from tests.showing.described import described
 from tests.showing.report.pages import Page, made
 
@@ -30,7 +30,7 @@ def told(result: Result) -> Descriptions:
 def test_values_that_differ_most_come_first_each_with_its_error_and_the_share_of_all_rows() -> None:
     ward = told(described()).columns[0]
     assert (abs(ward.above[0]) > 2 * ward.above_errors[0]).all()
-    assert held(told(described()), 0)["ward"] == ", ".join(
+    assert contents_of(told(described()), 0)["ward"] == ", ".join(
         f"{label} {share}% \u00b1 {100 * error:.2f}% (all rows {100 * whole:.2f}% \u00b1 {100 * whole_error:.2f}%)"
         for label, share, error, whole, whole_error in zip(
             ward.labels[:NAMED],
@@ -45,13 +45,12 @@ def test_values_that_differ_most_come_first_each_with_its_error_and_the_share_of
 
 def test_numbers_are_told_by_median_and_quartiles_beside_the_median_of_all_rows_and_how_coarsely() -> None:
     """Nothing is known of a place within a part of 5: a standard error of 5 / sqrt(12) = 1.44."""
-    assert held(told(described()), 1)["stay"] == (
-        "median 10.0 \u00b1 1.4, quartiles 7.5 \u00b1 1.4 to 12.5 \u00b1 1.4 (all rows 7.8 \u00b1 1.4), "
-        "told by parts of 5"
+    assert contents_of(told(described()), 1)["stay"] == (
+        "median 10.0 \u00b1 1.4, quartiles 7.5 \u00b1 1.4 to 12.5 \u00b1 1.4 (all rows 7.8 \u00b1 1.4), in bins of 5"
     )
-    assert held(told(described()), 0)["stay"] == (
+    assert contents_of(told(described()), 0)["stay"] == (
         "median 2.5 \u00b1 1.4, quartiles 1.2 \u00b1 1.4 to 3.8 \u00b1 1.4 (all rows 7.8 \u00b1 1.4), "
-        f"told by parts of 5{COARSE}"
+        f"in bins of 5{COARSE}"
     )
 
 
@@ -67,13 +66,13 @@ def test_the_error_of_a_quantile_grows_with_those_of_the_shares_below_it() -> No
 
 def test_of_two_values_one_is_told_and_what_noise_may_have_made_is_not() -> None:
     assert re.fullmatch(
-        r"true 90\.00% \u00b1 0\.2\d% \(all rows 46\.77% \u00b1 0\.1\d%\)", held(told(described()), 0)["urgent"]
+        r"true 90\.00% \u00b1 0\.2\d% \(all rows 46\.77% \u00b1 0\.1\d%\)", contents_of(told(described()), 0)["urgent"]
     )
-    assert held(told(described(error=1000.0)), 2)["urgent"] == "as in all rows"
+    assert contents_of(told(described(error=1000.0)), 2)["urgent"] == "as in all rows"
 
 
 def test_a_profile_holds_the_words_and_all_figures_and_is_what_it_was_without_a_description() -> None:
-    profile, bare, words = profile_of(described()), profile_of(made(2)), held(told(described()), 1)
+    profile, bare, words = profile_of(described()), profile_of(made(2)), contents_of(told(described()), 1)
     lines = profile.text().splitlines()
     assert lines[1:4] == [f"  {name}: {text}" for name, text in words.items()]
     assert "urgent: true 90.00" in profile._repr_html_()
@@ -89,7 +88,7 @@ def test_the_picture_has_a_histogram_for_each_group_and_column_the_largest_group
     assert [text.get_text() for text in axes.get_yticklabels()] == ["cluster 1", "cluster 0", "cluster 2"]
     assert [text.get_text() for text in axes.get_xticklabels()][:2] == ["ward\nA, B, other", "stay\n0 to 20"]
     drawn = iter([np.array(patch.get_data().values) for patch in axes.patches])  # type: ignore[attr-defined]  # stairs
-    for column in picture.told.columns:
+    for column in picture.descriptions.columns:
         for row, group in enumerate((1, 0, 2)):
             whole, own = next(drawn) + row, next(drawn) + row
             np.testing.assert_allclose(own * column.whole.max(), whole.max() * column.shares[group], atol=1e-12)
@@ -102,7 +101,7 @@ def test_the_picture_has_a_histogram_for_each_group_and_column_the_largest_group
 def test_a_report_tells_what_each_group_holds_with_a_small_histogram_a_column() -> None:
     page = Page(html_of(described()))
     for group in range(3):
-        for text in held(told(described()), group).values():
+        for text in contents_of(told(described()), group).values():
             assert text in page.text
     bars = [tag["d"] or "" for tag in page.every("path") if tag.get("class") == "own"]
     assert [path.count("M") for path in bars] == [3, 4, 2] * 3
@@ -124,11 +123,11 @@ def test_what_a_profile_says_below_its_table_is_escaped_in_notebooks() -> None:
 def test_profile_and_report_tell_words_by_lift_and_what_their_counts_are_of() -> None:
     of = [[["hip", 700.0, 9.0], [EVIL, 400.0, 9.0]], [["knee", 900.0, 9.0]], []]
     result = made(2, details={"words": {"above": 50, "of": of}})
-    *lines, last = profile_of(result).spoken
-    assert (len(lines), last) == (3, COUNTED)
+    *lines, last = profile_of(result).keyword_lines
+    assert (len(lines), last) == (3, COUNTS_NOTE)
     html = html_of(result)
     assert EVIL not in html
-    for told in (*(line.partition(": ")[2] for line in lines), COUNTED):
+    for told in (*(line.partition(": ")[2] for line in lines), COUNTS_NOTE):
         assert told in Page(html).text
-    assert COUNTED not in Page(html_of(described())).text
-    assert not profile_of(described()).spoken
+    assert COUNTS_NOTE not in Page(html_of(described())).text
+    assert not profile_of(described()).keyword_lines
