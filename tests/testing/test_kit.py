@@ -148,7 +148,7 @@ METHOD = {"role": "Method", "target": f"{Plain.__module__}:Plain", "trust": None
     ("changes", "found"),
     [
         ({"role": "VectorSumOracle"}, "the class is a FrequencyOracle"),
-        ({"trust": "Local"}, "declares trust Local"),
+        ({"trust": "Local"}, "says trust Local"),
         ({"trust": None}, "declares trust None"),
         ({"summary": ""}, "no summary"),
         ({"name": "Honest"}, "kebab-case"),
