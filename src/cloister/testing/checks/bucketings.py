@@ -122,15 +122,15 @@ def a_row_falls_in_the_same_bucket_in_any_batch(make: Maker) -> None:
         check_no_memory(str(domain), cells.locate, again.locate, rows, "fall in another bucket")
 
 
-def check_no_memory(label: str, of_rows: Any, again: Any, rows: Ints, otherwise: str) -> None:
+def check_no_memory(label: str, of_rows: Any, again: Any, rows: Ints, failure: str) -> None:
     """Raise if earlier rows change the result: ``again`` is a fresh twin, which is given other rows first."""
     far = np.argsort(-np.abs(rows).max(axis=1))[: max(1, len(rows) // 4)]
     again(rows[far])
     moved = (again(rows) != of_rows(rows)).any(axis=1)
-    require(not moved.any(), f"{label}: after other rows were seen first, {int(moved.sum())} rows {otherwise}")
+    require(not moved.any(), f"{label}: after other rows were seen first, {int(moved.sum())} rows {failure}")
 
 
-def check_row_by_row(label: str, of_rows: Any, rows: Ints, otherwise: str, small_chunk_rows: int = 2600) -> None:
+def check_row_by_row(label: str, of_rows: Any, rows: Ints, failure: str, small_chunk_rows: int = 2600) -> None:
     """Raise unless the result for rows (n, d) depends on each row alone and leaves them unchanged.
 
     Small chunks are made of the last ``small_chunk_rows`` rows only, to save time.
@@ -139,7 +139,7 @@ def check_row_by_row(label: str, of_rows: Any, rows: Ints, otherwise: str, small
     require(np.array_equal(rows, original), f"{label}: the input rows were modified")
     for name, order, other in _batches(of_rows, rows, small_chunk_rows):
         moved = (other != expected[order]).any(axis=1)
-        require(not moved.any(), f"{label}: {name}, {int(moved.sum())} of {len(order)} rows {otherwise}")
+        require(not moved.any(), f"{label}: {name}, {int(moved.sum())} of {len(order)} rows {failure}")
 
 
 def _batches(of_rows: Any, rows: Ints, small_chunk_rows: int) -> Iterator[tuple[str, Ints, Ints]]:

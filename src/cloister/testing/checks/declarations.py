@@ -103,9 +103,7 @@ def the_guarantee_is_documented(component: Any) -> None:
     """Docstrings of an oracle or its module state trust model and neighbouring relation, or NOT private."""
     text = documentation(type(component))
     if component.measure == "exact":
-        require(
-            "not private" in text.lower(), "it adds no noise, and its docstring does not say that it is NOT private"
-        )
+        require("not private" in text.lower(), "it adds no noise, and its docstring lacks 'NOT private'")
         return
     trust = component.trust
     relation = trust.relation.removesuffix(" one row")
@@ -130,7 +128,7 @@ def the_registry_says_what_the_class_is(component: Any) -> None:
         require(spec.name == spec.name.lower() and " " not in spec.name, f"{label} is not kebab-case")
         if not isinstance(component, type):
             roles = roles_of(component)
-            require(spec.role in roles, f"{label} says {spec.role}, the class is a {' and a '.join(roles)}")
+            require(spec.role in roles, f"{label} declares {spec.role}, the class is a {' and a '.join(roles)}")
         _check_trust(spec, component, label)
         _check_presets(spec, cls, label)
 
@@ -143,9 +141,9 @@ def specs_of(cls: type[Any]) -> tuple[Spec, ...]:
 
 def _check_trust(spec: Spec, component: Any, label: str) -> None:
     class_trust = trust_of(component if isinstance(component, type) else type(component))
-    require(class_trust in (None, spec.trust), f"{label} says trust {spec.trust}, the class says {class_trust}")
+    require(class_trust in (None, spec.trust), f"{label} declares trust {spec.trust}, the class {class_trust}")
     exact = getattr(component, "measure", None) == "exact"
-    require(not (exact and spec.private), f"{label} says private, the class adds no noise")
+    require(not (exact and spec.private), f"{label} declares it private, the class adds no noise")
 
 
 def _check_presets(spec: Spec, cls: type[Any], label: str) -> None:

@@ -166,7 +166,7 @@ def _forecast_or_none(method: Any, problem: Problem, seed: PublicRng) -> Sequenc
 
 
 def total_spent(events: Sequence[Event], budget: Budget) -> tuple[float, float]:
-    """Return the price of one row, in the budget's measure, or in rho if any event has another, and the delta.
+    """Return the cost of one row, in the budget's measure, or in rho if any event has another, and the delta.
 
     Users in one share of them pay for that share's questions; shares of one key are disjoint or the same.
     """

@@ -7,7 +7,7 @@ the numbers reveal the row, or which messages belong together. (A report of one 
 Only the shuffled messages of all people are seen (``MultiMessageChannel``), and they promise nothing one person at a
 time. Two laws follow from what they do promise:
 
-(a) Let everybody be in no bucket, but for one person with row A, and let S be a set of messages. The probability that
+(a) Let all people be in no bucket, but one with row A, and let S be a set of messages. The probability that
 any message is in S is at most 1 - (1 - p)^people if this person is in no bucket as well, p the chance that a person in
 no bucket sends one, and at least the chance q that this person sends one. So q is at most what (eps, delta) or mu-GDP
 lets the first probability become. S is chosen, on other people's messages, as the cells of one or two fields of a

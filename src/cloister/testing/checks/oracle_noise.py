@@ -126,7 +126,7 @@ def check_variance(oracle: Any) -> None:
         low, high, variance = float(errors.min()) ** 2, float(errors.max()) ** 2, probe.declared_variance
         require(
             low * (1 - 1e-6) <= variance <= high * (1 + 1e-6),
-            f"{probe.shape}: variance() says {variance:.6g}, standard_error() squared is {low:.6g} to {high:.6g}",
+            f"{probe.shape}: variance() is {variance:.6g}, standard_error() squared is {low:.6g} to {high:.6g}",
         )
 
 

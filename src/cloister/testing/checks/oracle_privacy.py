@@ -230,7 +230,7 @@ def _errors(probe: Probe) -> Floats:
 
 
 def _axes(change: Floats) -> Iterator[tuple[str, Floats]]:
-    """Yield every released number that changes, by itself."""
+    """Yield every released number that changes, alone."""
     for i in np.flatnonzero(change)[:12]:
         axis = np.zeros(len(change))
         axis[i] = 1.0

@@ -124,7 +124,7 @@ def any_counts_grow_a_coreset(builder: Any) -> None:
     There is at least one point; equal counts give equal points.
     """
     for problem, tree in _trees(builder):
-        part = OpenedQuestion(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
+        part = OpenedQuestion(tree, None, None, None)  # type: ignore[arg-type]  # an invented table opens no channel
         for script in SCRIPTS:
             with noting_input(f"{problem.domain}, counts: {script.name}"):
                 grown, again = (
@@ -152,7 +152,7 @@ def _check_coreset(grown: Coreset, problem: Problem, label: str) -> None:
 def _check_leaves(grown: Coreset, tree: Any, problem: Problem, label: str) -> None:
     """Raise unless points name their buckets and no row is in two of them."""
     m, leaves, sizes = len(grown.points), grown.leaves, np.array(tree.space.sizes)
-    require(leaves is not None, f"{label}: the coreset does not say which buckets its points stand for")
+    require(leaves is not None, f"{label}: the coreset does not name the buckets of its points")
     assert leaves is not None
     levels, ids = leaves.levels, leaves.ids
     require(levels.shape == (m,) == ids.shape, f"{label}: {m} points have leaves of shapes {levels.shape}, {ids.shape}")
