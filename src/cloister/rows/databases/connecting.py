@@ -91,11 +91,11 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
     """Ibis' backend at an address. Raises: as ``opened``."""
     parts = _parts(address)
     scheme = {"postgresql": "postgres"}.get(parts.scheme, parts.scheme)
-    known = sorted(entry.name for entry in entry_points(group="ibis.backends"))
-    if scheme not in known:
+    schemes = sorted(entry.name for entry in entry_points(group="ibis.backends"))
+    if scheme not in schemes:
         if not address.lstrip().lower().startswith(f"{scheme}://"):
             raise InvalidInput(UNREADABLE)
-        raise UnknownName("kind of database", parts.scheme, known, "(files are given by their paths)")
+        raise UnknownName("kind of database", parts.scheme, schemes, "(files are given by their paths)")
     if threads is not None and scheme != "duckdb":
         raise InvalidInput(f"threads are {scheme}'s own affair: leave them out, or set them there")
     try:
@@ -129,27 +129,27 @@ def executed(backend: Any, statement: str, failed: str) -> None:
         raise InvalidInput(f"{failed}: {_why(error)}") from None
 
 
-def table_of(backend: Any, name: str, where: str) -> Any:
+def table_of(backend: Any, name: str, shown_address: str) -> Any:
     """The table of this name. Args: where, the address as it is shown. Raises: UnknownName, InvalidInput."""
-    first, second, *rest = [*name.split("."), ""]
+    first, second, *remaining = [*name.split("."), ""]
     places: list[tuple[str, Any]] = [(name, None), (name.partition(".")[2], first)]
-    if len(rest) > 1:
-        places.append((".".join(rest[:-1]), (first, second)))
+    if len(remaining) > 1:
+        places.append((".".join(remaining[:-1]), (first, second)))
     for last, place in places:
         if not last:
             continue
         try:
-            own = dialect_of(backend).table
-            found = backend.table(last, database=place) if own is None else own(backend, last, place)
-            found.schema()
+            open_table = dialect_of(backend).table
+            ibis_table = backend.table(last, database=place) if open_table is None else open_table(backend, last, place)
+            ibis_table.schema()
         except TableNotFound:
             continue
         except Exception as error:  # as above: and engines have names of their own for a table that is not there
             if _missing(error):
                 continue
-            raise InvalidInput(f"the table '{name}' of {where} cannot be read: {_why(error)}") from None
-        return found
-    raise UnknownName("table", name, _tables(backend), f"(in {where})")
+            raise InvalidInput(f"the table '{name}' of {shown_address} cannot be read: {_why(error)}") from None
+        return ibis_table
+    raise UnknownName("table", name, _tables(backend), f"(in {shown_address})")
 
 
 UNREADABLE = "the database's address cannot be read: write it as in postgres://user@host:5432/database"
@@ -171,8 +171,10 @@ def _parts(address: str) -> SplitResult:
 
 
 def _duckdb(parts: SplitResult, threads: int | None, writable: bool) -> Any:
-    given = {name: value for name, value in parse_qsl(parts.query) if name.lower() not in ("read_only", "access_mode")}
-    return ibis.duckdb.connect(_file(parts), read_only=not writable, **{**duckdb.settings(threads), **given})
+    options = {
+        name: value for name, value in parse_qsl(parts.query) if name.lower() not in ("read_only", "access_mode")
+    }
+    return ibis.duckdb.connect(_file(parts), read_only=not writable, **{**duckdb.settings(threads), **options})
 
 
 def _sqlite(parts: SplitResult, threads: int | None, writable: bool) -> Any:
@@ -214,9 +216,9 @@ def _file(parts: SplitResult) -> str:
 
 def _why(error: Exception) -> str:
     message = str(error).lower()
-    for said, parts in SAID.items():
+    for meaning, parts in SAID.items():
         if any(part in message for part in parts):
-            return said
+            return meaning
     return f"its driver says {type(error).__name__}"
 
 

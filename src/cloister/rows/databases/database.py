@@ -128,8 +128,8 @@ class Database:
         if self._spread is None or not self._spread[0].equals(expression):
             self._let_go()
             self._spread = (expression, *self._asked(lambda: spread(expression)))
-        asked = self._spread[1]
-        return reduce(merge, unpickled(self._asked(lambda: asked(packet))), work([]))
+        run = self._spread[1]
+        return reduce(merge, unpickled(self._asked(lambda: run(packet))), work([]))
 
     def _let_go(self) -> None:
         if self._spread is not None:
@@ -139,8 +139,8 @@ class Database:
 
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""
-        whole = self.dialect.answer or (lambda asked: self.dialect.stream(asked, ANSWER).read_all())
-        return self._asked(lambda: whole(expression))
+        fetch = self.dialect.answer or (lambda query: self.dialect.stream(query, ANSWER).read_all())
+        return self._asked(lambda: fetch(expression))
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Arrow batches of at most so many rows. Raises: as ``answer``."""
@@ -177,9 +177,9 @@ class Database:
         self._ends.append(drop)
         return table
 
-    def _asked(self, asked: Any) -> Any:
+    def _asked(self, action: Any) -> Any:
         try:
-            return asked()
+            return action()
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row

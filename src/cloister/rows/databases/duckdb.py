@@ -69,10 +69,10 @@ def _transaction(backend: Any) -> Any:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    found = builtin("hash", cells, "uint64")
+    row_hash = builtin("hash", cells, "uint64")
     if len(cells) > 1:  # the last one's hash is only XORed with what is mixed of the others
-        found = builtin("hash", [found], "uint64")
-    return (found & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
+        row_hash = builtin("hash", [row_hash], "uint64")
+    return (row_hash & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
 
 
 def _finite(column: Expr) -> Expr:
@@ -138,13 +138,13 @@ def _streams(backend: Any, columns: int) -> tuple[bool, str]:
 
 
 def _tables(backend: Any) -> list[str]:
-    found = backend.con.sql(
+    rows = backend.con.sql(
         "SELECT table_catalog IN (current_database(), 'temp'), table_schema = current_schema(), table_catalog, "
         "table_schema, table_name FROM information_schema.tables"
     ).fetchall()
     return [
-        ".".join([*([] if here else [catalog]), *([] if here and near else [schema]), name])
-        for here, near, catalog, schema, name in found
+        ".".join([*([] if in_catalog else [catalog]), *([] if in_catalog and in_schema else [schema]), name])
+        for in_catalog, in_schema, catalog, schema, name in rows
     ]
 
 
@@ -172,11 +172,11 @@ def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
     after = len(cuts) - last
     first = np.searchsorted(ends, starts)
     there = np.append(ends, EXACT)[first]
-    before = np.append(0, after)[first]
-    then = np.where(there < starts + 2**shift, np.append(after, 0)[first], before)
+    values_before = np.append(0, after)[first]
+    then = np.where(there < starts + 2**shift, np.append(after, 0)[first], values_before)
     cell = (x.cast("int64") + reach) >> shift
     beyond = (x.cast("int64") >= _at(there, cell)).cast("int64")
-    return _at(values[np.stack([before, then], axis=1).ravel()], 2 * cell + beyond)
+    return _at(values[np.stack([values_before, then], axis=1).ravel()], 2 * cell + beyond)
 
 
 def _at(values: Ints, place: Expr) -> Expr:

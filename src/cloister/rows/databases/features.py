@@ -72,12 +72,12 @@ def _spelled(text: Expr, value: str, dialect: Dialect) -> Any:
     """Whether this is one of the texts that ``canonical`` makes this value of: 3 is also '3.' and '3.00'."""
     if value in ("true", "false"):
         return same(text.lower(), value, dialect)
-    found = same(text, value, dialect)
+    equal = same(text, value, dialect)
     if WHOLE.fullmatch(value):
         for stem in (f"{value}.", "-0.")[: 2 if value == "0" else 1]:
             zeros_alone = same(text.replace("0", ""), stem.replace("0", ""), dialect)
-            found = found | (same(text.left(len(stem)), stem, dialect) & zeros_alone)
-    return found
+            equal = equal | (same(text.left(len(stem)), stem, dialect) & zeros_alone)
+    return equal
 
 
 FINITE = "finite"
@@ -95,24 +95,24 @@ def table_columns(table: Any) -> list[TableColumn]:
 
 def table_name(table: Any) -> str:
     """The engine's name of a table; empty for the answer to a query."""
-    found = table.op()
-    return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
+    operation = table.op()
+    return str(operation.name) if isinstance(operation, ops.DatabaseTable) else ""
 
 
 def typed(table: Any, dialect: Dialect) -> Any:
     """Return the table with the types that its columns have (``Dialect.table``), if it is a table and no expression."""
-    found = table.op()
-    if dialect.table is None or not isinstance(found, ops.DatabaseTable):
+    operation = table.op()
+    if dialect.table is None or not isinstance(operation, ops.DatabaseTable):
         return table
-    place = found.namespace.database, found.namespace.catalog
+    place = operation.namespace.database, operation.namespace.catalog
     with suppress(Exception):  # a connection that cannot answer says so when rows are asked of it
-        return dialect.table(table.get_backend(), found.name, place[0] if place[1] is None else place[::-1])
+        return dialect.table(table.get_backend(), operation.name, place[0] if place[1] is None else place[::-1])
     return table
 
 
 def table_names(table: Any) -> list[str]:
     """The engine's names of all tables and views that an expression reads."""
-    return sorted({str(each.name) for each in table.op().find(ops.DatabaseTable)})
+    return sorted({str(operation.name) for operation in table.op().find(ops.DatabaseTable)})
 
 
 def _kind(kind: Any) -> Kind:
@@ -144,11 +144,11 @@ def featured(
 
 def features_of(table: Any, chosen: Selection, dialect: Dialect) -> dict[str, Expr]:
     """The features of a row, called c0, c1, ..., as doubles or NULL."""
-    found = list[Expr]()
+    columns = list[Expr]()
     for name in chosen.used:
         category = chosen.category(name)
-        found += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect)
-    return {f"c{j}": feature for j, feature in enumerate(found)}
+        columns += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect)
+    return {f"c{j}": feature for j, feature in enumerate(columns)}
 
 
 def _number(column: Expr, dialect: Dialect) -> Expr:

@@ -26,15 +26,15 @@ UNUSED = -1
 
 
 def labelled(
-    table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, kept: Sequence[str] | None = None
+    table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, keep: Sequence[str] | None = None
 ) -> Any:
     """The rows of a table with the column ``cluster``.
 
-    Args: table (of Ibis), chosen (the columns whose features are compared), kept (columns that stand beside the label;
+    Args: table (of Ibis), chosen (the columns whose features are compared), keep (columns that stand beside the label;
     None: all). Raises: InvalidInput: there is a column of that name already, or the query would be too long.
         UnknownName: there is no column that is to be kept.
     """
-    beside = list(table.columns) if kept is None else list(kept)
+    beside = list(table.columns) if keep is None else list(keep)
     for name in beside:
         if name not in table.columns:
             raise UnknownName("column", name, table.columns)
@@ -61,8 +61,8 @@ def _nearest(stage: Stage, labelling: Labelling) -> tuple[Stage, Expr]:
     )
     if len(scores) == 1:
         return stage, integer(0)
-    stage, (least,) = stage.add(ibis.least(*(stage[score] for score in scores)))
-    first, *others = [(stage[score] == stage[least], integer(j)) for j, score in enumerate(scores)]
+    stage, (least_score,) = stage.add(ibis.least(*(stage[score] for score in scores)))
+    first, *others = [(stage[score] == stage[least_score], integer(j)) for j, score in enumerate(scores)]
     return stage, ibis.cases(first, *others)
 
 
@@ -90,12 +90,12 @@ def quoted(backend: Any, name: str) -> str:
 
 def unconnected(name: str) -> Any:
     """Ibis' backend of this name, which can write queries. Raises: UnknownName, InvalidInput."""
-    known = {entry.name: entry for entry in entry_points(group="ibis.backends")}
-    if name not in known:
-        raise UnknownName("dialect", name, known)
+    backends = {entry.name: entry for entry in entry_points(group="ibis.backends")}
+    if name not in backends:
+        raise UnknownName("dialect", name, backends)
     try:
         getattr(ibis, name)  # registers its options
-        return known[name].load().Backend()
+        return backends[name].load().Backend()
     except ImportError:
         raise lacking(name, "writing") from None
 

@@ -154,44 +154,47 @@ def _graded(stage: Stage, domain: Description) -> Stage:
     are exact, of powers of two with a number that is not near either end of the doubles.
     """
     raw, columns = stage.row, domain["columns"]
-    others = snapped(stage, domain["others"])
-    assert others.bound is not None
-    found = attrs.evolve(others, row=tuple(raw[j] for j in columns))
-    found = found.moved([x.abs() for x in found.x])
-    most = float(np.nextafter(2.0**OCTAVES, 0))
-    found = found.moved([clipped(x, 2.0**-OCTAVES, most) * number(2.0**OCTAVES) for x in found.x])
+    other_columns = snapped(stage, domain["others"])
+    assert other_columns.bound is not None
+    magnitudes = attrs.evolve(other_columns, row=tuple(raw[j] for j in columns))
+    magnitudes = magnitudes.moved([x.abs() for x in magnitudes.x])
+    largest = float(np.nextafter(2.0**OCTAVES, 0))
+    magnitudes = magnitudes.moved([clipped(x, 2.0**-OCTAVES, largest) * number(2.0**OCTAVES) for x in magnitudes.x])
     octaves: list[list[tuple[str, int]]] = [[] for _ in columns]
     for halved in (64, 32, 16, 8, 4, 2, 1):
-        found, large = found.add(*(x >= number(2.0**halved) for x in found.x))
-        found = found.moved(
-            [ibis.ifelse(found[big], x * number(2.0**-halved), x) for big, x in zip(large, found.x, strict=True)]
+        magnitudes, large = magnitudes.add(*(x >= number(2.0**halved) for x in magnitudes.x))
+        magnitudes = magnitudes.moved(
+            [
+                ibis.ifelse(magnitudes[big], x * number(2.0**-halved), x)
+                for big, x in zip(large, magnitudes.x, strict=True)
+            ]
         )
         for terms, big in zip(octaves, large, strict=True):
             terms.append((big, halved))
-    found = found.moved(
+    magnitudes = magnitudes.moved(
         [
             floored((x - number(1)) * number(STEPS))
-            + total([ibis.ifelse(found[big], number(STEPS * halved), number(0)) for big, halved in terms])
-            for x, terms in zip(found.x, octaves, strict=True)
+            + total([ibis.ifelse(magnitudes[big], number(STEPS * halved), number(0)) for big, halved in terms])
+            for x, terms in zip(magnitudes.x, octaves, strict=True)
         ]
     )
-    found = found.moved(
-        [ibis.ifelse(found[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, found.x, strict=True)]
+    magnitudes = magnitudes.moved(
+        [ibis.ifelse(magnitudes[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, magnitudes.x, strict=True)]
     )
-    graded = dict(zip(columns, found.row, strict=True))
-    longest = math.isqrt(others.bound.l2**2 + len(columns) * GRADES**2) + 1
-    row = tuple(graded.get(j, name) for j, name in enumerate(others.row))
-    return attrs.evolve(found, row=row, bound=Bound(longest, len(raw)))
+    graded = dict(zip(columns, magnitudes.row, strict=True))
+    longest = math.isqrt(other_columns.bound.l2**2 + len(columns) * GRADES**2) + 1
+    row = tuple(graded.get(j, name) for j, name in enumerate(other_columns.row))
+    return attrs.evolve(magnitudes, row=row, bound=Bound(longest, len(raw)))
 
 
 def _without(stage: Stage, domain: Description) -> Stage:
     return snapped(attrs.evolve(stage, row=stage.row[: len(stage.row) - domain["beside"]]), domain["first"])
 
 
-def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage:
+def _differences(stage: Stage, middles: list[float], reaches: list[float]) -> Stage:
     """clip(x - middle, -most, most). x is moved first to where that is beyond most already, if it is farther: rounded
     differences grow with x too."""
-    ends = list(zip(middles, most, strict=True))
+    ends = list(zip(middles, reaches, strict=True))
     stage = stage.moved(
         [
             clipped(x, -_beyond(-middle, far), _beyond(middle, far)) - number(middle)
@@ -201,20 +204,20 @@ def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage
     return stage.moved([clipped(x, -far, far) for x, (_, far) in zip(stage.x, ends, strict=True)])
 
 
-def _beyond(middle: float, most: float) -> float:
-    """A number whose difference from the middle is at least ``most``, and finite; or else the largest of all."""
-    step, found = most, min(middle + most, LARGEST)
-    while found - middle < most and found < LARGEST:
+def _beyond(middle: float, reach: float) -> float:
+    """A number whose difference from the middle is at least ``reach``, and finite; or else the largest of all."""
+    step, end = reach, min(middle + reach, LARGEST)
+    while end - middle < reach and end < LARGEST:
         step *= 2
-        found = min(middle + step, LARGEST)
-    if not math.isfinite(found - middle):
+        end = min(middle + step, LARGEST)
+    if not math.isfinite(end - middle):
         raise NotCompiled("bounds of this size have no form in SQL")
-    return found
+    return end
 
 
-def _without_tiny(x: Expr, least: float) -> Expr:
+def _without_tiny(x: Expr, threshold: float) -> Expr:
     """x, or 0 where it is nearer to 0 than this."""
-    return ibis.ifelse(x.abs() < number(least), number(0), x)
+    return ibis.ifelse(x.abs() < number(threshold), number(0), x)
 
 
 KINDS: dict[str, Callable[[Stage, Description], Stage]] = {

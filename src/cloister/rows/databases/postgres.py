@@ -113,14 +113,14 @@ def _double(column: Expr) -> Expr:
 def _hashed(cells: Sequence[Expr]) -> Expr:
     """Each cell is hashed with the hash of those before it as a seed. NULL is hashed as a cell that no row in use has:
     NaN, and a name without letters."""
-    found: Expr = integer(0)
+    row_hash: Expr = integer(0)
     for cell in cells:
         if cell.type().is_floating():
-            found = builtin("hashfloat8extended", [cell.fill_null(float("nan")), found], "int64")
-            found = builtin("hashint8extended", [found, integer(1)], "int64")  # of 0 it was the seed, as it came
+            row_hash = builtin("hashfloat8extended", [cell.fill_null(float("nan")), row_hash], "int64")
+            row_hash = builtin("hashint8extended", [row_hash, integer(1)], "int64")  # of 0 it was the seed, as it came
         else:
-            found = builtin("hashtextextended", [as_text(cell).fill_null(""), found], "int64")
-    return found & (HASHES // 2 - 1)
+            row_hash = builtin("hashtextextended", [as_text(cell).fill_null(""), row_hash], "int64")
+    return row_hash & (HASHES // 2 - 1)
 
 
 def _utf8(text: Expr) -> Expr:
@@ -156,12 +156,12 @@ def _table(backend: Any, name: str, place: Any) -> Any:
     """Of a domain Ibis says that its type is unknown, and some types it cannot read. Raises: as Ibis' own."""
     schemas: list[Any] = [*place] if isinstance(place, tuple) else [place]
     parts = [sg.to_identifier(part, quoted=True).sql("postgres") for part in (schemas[-1], name) if part]
-    found = _schema(backend, ".".join(parts))
-    if found is None:
+    schema = _schema(backend, ".".join(parts))
+    if schema is None:
         return backend.table(name, database=place)
     catalog = schemas[0] if len(schemas) > 1 else None
     namespace = ops.Namespace(catalog=catalog, database=schemas[-1])
-    return ops.DatabaseTable(name=name, schema=found, source=backend, namespace=namespace).to_expr()
+    return ops.DatabaseTable(name=name, schema=schema, source=backend, namespace=namespace).to_expr()
 
 
 def _schema(backend: Any, relation: str) -> Any:
@@ -180,12 +180,12 @@ def _type(backend: Any, written: str, kind: str, nullable: bool) -> dt.DataType:
 
 def _tables(backend: Any) -> list[str]:
     """All that may be looked into; those that the search path leads to by their names alone."""
-    found = backend.con.execute(
+    rows = backend.con.execute(
         "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE nspname || '.' END || relname "
         "FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
         "AND nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' AND has_schema_privilege(n.oid, 'USAGE')"
     )
-    return [name for (name,) in found.fetchall()]
+    return [name for (name,) in rows.fetchall()]
 
 
 def _fenced(table: Any) -> Any:
@@ -221,13 +221,13 @@ def _copied(expression: Any, size: int) -> Iterator[pa.RecordBatch]:
     are 19 bytes, and two after them.
     """
     backend, names = expression.get_backend(), expression.columns
-    whole = expression.select(**{name: expression[name].fill_null(float("nan")) for name in names})
+    filled = expression.select(**{name: expression[name].fill_null(float("nan")) for name in names})
     row = np.dtype([("many", ">i2"), ("cells", [("length", ">i4"), ("x", ">f8")], len(names))])
-    asked = f"COPY ({statement(backend, whole)}) TO STDOUT (FORMAT BINARY)"
-    with backend.con.transaction(), backend.con.cursor() as cursor, cursor.copy(asked) as copy:
+    copy_statement = f"COPY ({statement(backend, filled)}) TO STDOUT (FORMAT BINARY)"
+    with backend.con.transaction(), backend.con.cursor() as cursor, cursor.copy(copy_statement) as copy:
         messages, start = map(bytes, copy), 19
-        while some := b"".join(islice(messages, size)):
-            cells = np.frombuffer(some, row, (len(some) - start) // row.itemsize, start)["cells"]
+        while data := b"".join(islice(messages, size)):
+            cells = np.frombuffer(data, row, (len(data) - start) // row.itemsize, start)["cells"]
             if not (cells["length"] == 8).all():
                 raise TypeError("cells of another length than a double's")
             start = 0
@@ -251,9 +251,9 @@ def _streams(backend: Any, columns: int) -> tuple[bool, str]:
     table = backend.sql(f"SELECT {made} FROM generate_series(1, {TRIED}) AS i", schema=dict.fromkeys(names, "float64"))
     snapped = _fenced(table.mutate(**{name: clipped(rounded(table[name]), -9, 9) for name in names}))
     row = [snapped[name] for name in names]
-    near = _fenced(snapped.mutate(near=ibis.least(*(product(range(i, i + columns), row) for i in range(1, 9)))))
-    sums = {name: near[name].cast("int32").sum() for name in names}
-    query = near.group_by(id=near.near < number(9)).aggregate(rows=near.count(), **sums)
+    scored = _fenced(snapped.mutate(near=ibis.least(*(product(range(i, i + columns), row) for i in range(1, 9)))))
+    sums = {name: scored[name].cast("int32").sum() for name in names}
+    query = scored.group_by(id=scored.near < number(9)).aggregate(rows=scored.count(), **sums)
     read = min(timeit.repeat(lambda: list(_batches(table, TRIED)), number=1, repeat=3))
     worked = min(timeit.repeat(lambda: _answer(query), number=1, repeat=3))
     return read < worked, f"the server sent rows in {read / worked:.1f} of the time in which it works on them"
@@ -264,8 +264,8 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
         rows.execute(statement(expression.get_backend(), expression))
-        while some := rows.fetchmany(size):
-            columns = zip(zip(*some, strict=True), schema, strict=True)
+        while batch := rows.fetchmany(size):
+            columns = zip(zip(*batch, strict=True), schema, strict=True)
             yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 

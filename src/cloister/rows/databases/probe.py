@@ -129,9 +129,9 @@ def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
         **dict.fromkeys([*DOUBLES, "x", "y", "z"], ("float64", "DOUBLE")),
         **dict.fromkeys(TEXTS, ("string", "TEXT")),
     }
-    found = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
-    kinds = {name: kind for name, (kind, _) in found.items()}
-    chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in found.items())
+    written_types = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
+    kinds = {name: kind for name, (kind, _) in written_types.items()}
+    chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in written_types.items())
     values = ", ".join(f"({', '.join(row)})" for row in zip(*columns.values(), strict=True))
     query = f"SELECT {chosen} FROM (VALUES {values}) AS constants({', '.join(columns)})"
     return backend.sql(query, schema=kinds, dialect="duckdb")
@@ -140,9 +140,9 @@ def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
 def _wrong_in_rows(dialect: Dialect, t: Any, answer: Answer) -> str | None:
     """The engine's faults in rows."""
     trials = _trials(t) + _trials_of_texts(t, dialect)
-    found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}))
-    order = np.argsort(found["i"].to_numpy())
-    wrong = [what for j, (what, _, wanted) in enumerate(trials) if not _same(found[f"t{j}"], order, wanted)]
+    results = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}))
+    order = np.argsort(results["i"].to_numpy())
+    wrong = [trial for j, (trial, _, expected) in enumerate(trials) if not _same(results[f"t{j}"], order, expected)]
     return wrong[0] if wrong else None
 
 
@@ -150,8 +150,8 @@ def _wrong_in_hashes(dialect: Dialect, t: Any, answer: Answer) -> str | None:
     """The fault of the engine's hashes of rows, if it has any. Args: t, the rows of ``HASHED``."""
     if dialect.hashed is None:
         return None
-    found = answer(t.select(i=t.i, hash=dialect.hashed([t.x, t.y, t.z])))
-    hashes = found["hash"].to_numpy()[np.argsort(found["i"].to_numpy())]
+    results = answer(t.select(i=t.i, hash=dialect.hashed([t.x, t.y, t.z])))
+    hashes = results["hash"].to_numpy()[np.argsort(results["i"].to_numpy())]
     good = (
         hashes.dtype.kind in "iu" and len(hashes) == len(EXCHANGED) ** 3 and 0 <= hashes.min() <= hashes.max() < HASHES
     )
@@ -176,23 +176,25 @@ def tells_exchanges(hashes: Ints) -> bool:
 def _wrong_in_groups(t: Any, answer: Answer) -> str | None:
     """The engine's faults in buckets."""
     sums = {"n": t.n.sum().cast("int64"), "s": t.s.cast("int32").sum().cast("int64"), "i": t.count()}
-    found = answer(t.group_by(id=t.id).aggregate(**sums))
-    order = np.argsort(found["id"].to_numpy())
-    ids, mine = np.unique(IDS, return_inverse=True)
-    if not _same(found["id"], order, ids):
+    results = answer(t.group_by(id=t.id).aggregate(**sums))
+    order = np.argsort(results["id"].to_numpy())
+    ids, bucket_of_row = np.unique(IDS, return_inverse=True)
+    if not _same(results["id"], order, ids):
         return "groups"
     for name, values in {"n": LONG, "s": SHORT, "i": np.ones_like(IDS)}.items():
-        wanted = np.array([values[mine == i].sum() for i in range(len(ids))])
-        if not _same(found[name], order, wanted):
+        expected = np.array([values[bucket_of_row == i].sum() for i in range(len(ids))])
+        if not _same(results[name], order, expected):
             return "sums of integers"
     return None
 
 
-def _same(found: Any, order: AnyArray, wanted: AnyArray) -> bool:
+def _same(column: Any, order: AnyArray, expected: AnyArray) -> bool:
     """Whether an Arrow column holds these numbers, of this type; integers may come as decimals."""
-    values = (found.cast("int64") if str(found.type).startswith("decimal") else found).to_numpy()
+    values = (column.cast("int64") if str(column.type).startswith("decimal") else column).to_numpy()
     return (
-        values.dtype.kind == wanted.dtype.kind and len(values) == len(order) and np.array_equal(values[order], wanted)
+        values.dtype.kind == expected.dtype.kind
+        and len(values) == len(order)
+        and np.array_equal(values[order], expected)
     )
 
 
@@ -205,14 +207,14 @@ def _trials_of_texts(t: Any, dialect: Dialect) -> list[tuple[str, Expr, AnyArray
     names = named(t.word, dialect)
     assert names is not None
     name = told_apart(names[USER], dialect)
-    many = t.i.count().over(ibis.window(group_by=name)).cast("int64")
+    row_count = t.i.count().over(ibis.window(group_by=name)).cast("int64")
     category = Category("word", VALUES)
     features = category.one_hot(category.codes(WORDS))
     return [
-        ("texts that name users", many, np.array([NAMES.count(name) for name in NAMES])),
+        ("texts that name users", row_count, np.array([NAMES.count(name) for name in NAMES])),
         *(
-            ("texts of categories", feature, wanted)
-            for feature, wanted in zip(one_hot(t.word, category, dialect), features, strict=True)
+            ("texts of categories", feature, expected)
+            for feature, expected in zip(one_hot(t.word, category, dialect), features, strict=True)
         ),
     ]
 

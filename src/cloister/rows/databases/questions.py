@@ -58,21 +58,21 @@ class Summed:
         """Sums (m, dimension) of the vectors, from those of the columns. Args: ids, rows (m,) of buckets."""
         if self.origins is None:
             return sums
-        mine = self.origins if len(self.origins) == 1 else self.origins[ids]
-        return sums - rows[:, None] * mine
+        origins = self.origins if len(self.origins) == 1 else self.origins[ids]
+        return sums - rows[:, None] * origins
 
 
 Sum: TypeAlias = Callable[[Located, Description, Described], Summed]
 
 
-def summed(buckets: Located, vectors: Description, known: Described) -> Summed:
+def summed(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
     """Raises: NotCompiled: there is no SQL for such vectors."""
     if vectors["kind"] not in KINDS:
         raise NotCompiled(f"vectors of kind '{vectors['kind']}' have no form in SQL")
-    return KINDS[vectors["kind"]](buckets, vectors, known)
+    return KINDS[vectors["kind"]](buckets, vectors, descriptions)
 
 
-def _rows(buckets: Located, vectors: Description, known: Described) -> Summed:
+def _rows(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
     """Rows of a domain keep the bound of that domain's rows: only others are shrunk."""
     stage, bound = buckets.stage, _bound(vectors)
     assert stage.bound is not None
@@ -81,13 +81,13 @@ def _rows(buckets: Located, vectors: Description, known: Described) -> Summed:
     return _columns(buckets, shrunk(stage, bound, stage.bound.l2))
 
 
-def _offsets(buckets: Located, vectors: Description, known: Described) -> Summed:
+def _offsets(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
     """x - c is no longer than x and c together, and than the radius of a bucket of ``centers`` around c.
 
     Where that is within the bound, as it is of all offsets that our methods ask for, nothing is shrunk, and the engine
     adds up rows: as many c as there are rows are taken off afterwards.
     """
-    stage, bound, centers = buckets.stage, _bound(vectors), known.array(vectors["centers"])
+    stage, bound, centers = buckets.stage, _bound(vectors), descriptions.array(vectors["centers"])
     reach = longest(stage) + norm(centers)
     if buckets.near is not None and np.array_equal(buckets.near.centers, centers) and buckets.near.within is not None:
         reach = min(reach, buckets.near.within)
@@ -96,14 +96,14 @@ def _offsets(buckets: Located, vectors: Description, known: Described) -> Summed
     return _columns(buckets, shrunk(_away(buckets, centers), bound, longest(stage) + norm(centers)))
 
 
-def _clipped(buckets: Located, vectors: Description, known: Described) -> Summed:
+def _clipped(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
     """u = x - c, f = (scale (1 - 2^-30)) / max(|u|, r), v = trunc(u f), and trunc(f r / 2) if it is weighted.
 
     |v| <= scale: each of four roundings raises a number by a relative 2^-53 at most, and f is too small by 2^-30. So
     |v_0| + ... + |v_(d-1)|, an integer, is at most the integer part of sqrt(d) scale, and a weight at most scale / 2.
     """
     bound, scale = _bound(vectors), int(vectors["scale"])
-    centers, radii = known.array(vectors["centers"]), known.array(vectors["radii"])
+    centers, radii = descriptions.array(vectors["centers"]), descriptions.array(vectors["radii"])
     refuse_inexact((longest(buckets.stage) + norm(centers)) ** 2)
     stage = _away(buckets, centers)
     stage, (squares, radius) = stage.add(squared(stage.x), _of_bucket(stage, buckets, radii))
@@ -112,9 +112,11 @@ def _clipped(buckets: Located, vectors: Description, known: Described) -> Summed
     stage = stage.moved([x * stage[factor] for x in stage.x] + weight)
     stage = stage.moved([truncated(v) for v in stage.x])
     half = scale // 2 if weight else 0
-    kept = Bound(math.isqrt(scale**2 + half**2 - 1) + 1, bound.dimension)
-    kept = attrs.evolve(kept, l1=min(kept.implied, math.isqrt(centers.shape[1] * scale**2) + half))
-    return _columns(buckets, stage if keeps(kept, bound) else shrunk(stage, bound, kept.l2))
+    vector_bound = Bound(math.isqrt(scale**2 + half**2 - 1) + 1, bound.dimension)
+    vector_bound = attrs.evolve(
+        vector_bound, l1=min(vector_bound.implied, math.isqrt(centers.shape[1] * scale**2) + half)
+    )
+    return _columns(buckets, stage if keeps(vector_bound, bound) else shrunk(stage, bound, vector_bound.l2))
 
 
 def _bound(vectors: Description) -> Bound:
@@ -192,8 +194,8 @@ class Grouped:
 
 def _integers(column: Any) -> Ints:
     """Raises: EngineFailed: some are missing, or of another type; decimals without a fraction are integers."""
-    whole = pa.types.is_integer(column.type) or (pa.types.is_decimal(column.type) and column.type.scale == 0)
-    if not whole or column.null_count:
+    is_integer = pa.types.is_integer(column.type) or (pa.types.is_decimal(column.type) and column.type.scale == 0)
+    if not is_integer or column.null_count:
         raise EngineFailed(WRONG)
     return np.asarray(column.to_numpy().astype(np.int64))
 
@@ -216,17 +218,17 @@ class Compiled:
     nested: bool
 
     @classmethod
-    def of(cls, stage: Stage, parts: Sequence[OpenedQuestion], known: Described) -> Compiled:
+    def of(cls, stage: Stage, parts: Sequence[OpenedQuestion], descriptions: Described) -> Compiled:
         """Args: parts, which have one bucketing. Raises: NotCompiled: something of it has no form in SQL."""
         cells = parts[0].cells
-        buckets = located(stage, known.of(cells), known)
+        buckets = located(stage, descriptions.of(cells), descriptions)
         sums, vectors = list[Summed](), list[int | None]()
         for part in parts:
             vectors.append(None if part.vectors is None else len(sums))
             if part.vectors is not None:
-                found = summed(buckets, known.of(part.vectors), known)
-                buckets = attrs.evolve(buckets, stage=found.stage)
-                sums.append(found)
+                vector_sum = summed(buckets, descriptions.of(part.vectors), descriptions)
+                buckets = attrs.evolve(buckets, stage=vector_sum.stage)
+                sums.append(vector_sum)
         return cls(buckets, tuple(sums), tuple(vectors), cells.space.nested)
 
     def queries(self, mark: str | None, sets: bool = False) -> list[Any]:
@@ -235,7 +237,7 @@ class Compiled:
         Args: mark, name of a column of hashes; sets, whether the engine has ``Dialect.sets``.
         """
         table = self.buckets.stage.table
-        columns = [name for some in self.sums for name in some.columns]
+        columns = [name for vector_sum in self.sums for name in vector_sum.columns]
         sums = {f"s{i}": table[name].cast("int32").sum().cast("int64") for i, name in enumerate(columns)}
         marked = table.count() if mark is None else table[mark].sum()
         ids, totals = self.buckets.ids, {"rows": table.count(), "mark": marked.cast("int64"), **sums}
@@ -259,30 +261,30 @@ class Compiled:
         levels = self.buckets.levels[-1:] if self.nested else self.buckets.levels
         return [_shifted(self._level(vectors, answers[group].inside), down) for group, down in levels]
 
-    def _level(self, vectors: int | None, found: Grouped) -> Occupied:
+    def _level(self, vectors: int | None, grouped: Grouped) -> Occupied:
         if vectors is None:
-            return Occupied(found.ids, found.rows)
-        first = sum(len(some.columns) for some in self.sums[:vectors])
-        some = self.sums[vectors]
-        mine = found.sums[:, first : first + len(some.columns)]
-        return Occupied(found.ids, some.finished(found.ids, found.rows, mine))
+            return Occupied(grouped.ids, grouped.rows)
+        first = sum(len(previous.columns) for previous in self.sums[:vectors])
+        vector_sum = self.sums[vectors]
+        sums = grouped.sums[:, first : first + len(vector_sum.columns)]
+        return Occupied(grouped.ids, vector_sum.finished(grouped.ids, grouped.rows, sums))
 
 
-def _in_sets(groups: Any, many: int) -> Any:
+def _in_sets(groups: Any, n_columns: int) -> Any:
     """The groups by each of the first so many columns alone, in one pass, for which Ibis has no words."""
     backend = groups.get_backend()
     query = backend.compiler.to_sqlglot(groups)
-    sets = [sge.Tuple(expressions=[column.unalias()]) for column in query.selects[:many]]
+    sets = [sge.Tuple(expressions=[column.unalias()]) for column in query.selects[:n_columns]]
     query.set("group", sge.Group(grouping_sets=[sge.GroupingSets(expressions=sets)]))
     nullable = {name: kind.copy(nullable=True) for name, kind in groups.schema().items()}
     return backend.sql(query.sql(dialect=backend.dialect), schema=nullable)
 
 
-def _shifted(found: Occupied, down: int) -> Occupied:
+def _shifted(occupied: Occupied, down: int) -> Occupied:
     """The totals of a coarser level, whose ids are these without their lowest bits."""
     if not down:
-        return found
-    ids, mine = np.unique(found.ids >> down, return_inverse=True)
-    values = np.zeros((len(ids), *found.values.shape[1:]), np.int64)
-    np.add.at(values, mine, found.values)
+        return occupied
+    ids, parents = np.unique(occupied.ids >> down, return_inverse=True)
+    values = np.zeros((len(ids), *occupied.values.shape[1:]), np.int64)
+    np.add.at(values, parents, occupied.values)
     return Occupied(ids, values)

@@ -78,8 +78,8 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
     with _unlogged():
         frame = _frame(expression).coalesce(TASKS).mapInArrow(as_cells, f"{CELL} binary")
         binary = frame.sparkSession._jvm.org.apache.spark.sql.Encoders.BINARY()
-        held = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
-        cells = pyspark.RDD(held, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
+        java_rdd = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
+        cells = pyspark.RDD(java_rdd, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
         cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, as they are
 
     def asked(work: bytes) -> Sequence[bytes]:
@@ -98,8 +98,8 @@ def _batches(expression: Any, size: int) -> Any:
 
 
 def _packed(rows: Iterator[Any], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-    while some := _next(rows, size):
-        columns = zip(zip(*some, strict=True), schema, strict=True)
+    while batch := _next(rows, size):
+        columns = zip(zip(*batch, strict=True), schema, strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 
@@ -119,13 +119,13 @@ def _unlogged() -> Iterator[None]:
     """Errors are told by who asked, and by nobody else."""
     kind = import_module("pyspark.logger").PySparkLogger  # a logger of another class would not do for PySpark
     loggers: list[logging.Logger] = [kind.getLogger(name) for name in LOGGERS]
-    before = [logger.disabled for logger in loggers]
+    were_disabled = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
     try:
         yield
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
+        for logger, disabled in zip(loggers, were_disabled, strict=True):
             logger.disabled = disabled
 
 

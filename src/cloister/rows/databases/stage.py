@@ -206,8 +206,8 @@ class Described:
     def array(self, entry: Description) -> AnyArray:
         """The array that stands for this entry of a description."""
         kind, shape = np.dtype(f"<{entry['type']}"), entry["shape"]
-        found = np.frombuffer(bytes(self._arrays.content), kind, int(np.prod(shape, dtype=np.int64)), entry["at"])
-        return found.reshape(shape).astype(np.float64 if kind.kind == "f" else np.int64)
+        values = np.frombuffer(bytes(self._arrays.content), kind, int(np.prod(shape, dtype=np.int64)), entry["at"])
+        return values.reshape(shape).astype(np.float64 if kind.kind == "f" else np.int64)
 
 
 PLACES = 2**13

@@ -80,10 +80,10 @@ def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
     if dialect.finite is not None:  # by which NaN is known
         double = ibis.ifelse(dialect.finite(column) | column.isinf(), double, ibis.null("float64"))
     inside: Expr = double.between(number(1 - exact), number(exact - 1))
-    whole = inside.ifelse(floored(double) == double, False).fill_null(False)
+    integral = inside.ifelse(floored(double) == double, False).fill_null(False)
     there = double.notnull() & ~double.isnan()
-    user = (whole & there).ifelse(double, ibis.null("float64")).cast("int64")
-    return {USER: user, NAMED: whole & there, ODD: there & ~whole}
+    user = (integral & there).ifelse(double, ibis.null("float64")).cast("int64")
+    return {USER: user, NAMED: integral & there, ODD: there & ~integral}
 
 
 def _of_decimal(text: Expr, dialect: Dialect) -> dict[str, Expr]:
@@ -93,11 +93,11 @@ def _of_decimal(text: Expr, dialect: Dialect) -> dict[str, Expr]:
     alone = same(text.replace("0", ""), stem.replace("0", "").concat("."), dialect)
     zeros = (point < 0).ifelse(True, alone)
     missing = text.isnull() | same(text, "NaN", dialect)
-    whole = ~missing & zeros & ~same(text, "Infinity", dialect) & ~same(text, "-Infinity", dialect)
+    integral = ~missing & zeros & ~same(text, "Infinity", dialect) & ~same(text, "-Infinity", dialect)
     return {
-        USER: whole.ifelse(stem, ibis.null("string")),
-        NAMED: whole.fill_null(False),
-        ODD: ~(whole | missing).fill_null(False),
+        USER: integral.ifelse(stem, ibis.null("string")),
+        NAMED: integral.fill_null(False),
+        ODD: ~(integral | missing).fill_null(False),
     }
 
 
@@ -107,9 +107,9 @@ def _of_text(text: Expr, dialect: Dialect) -> Expr:
     def equal(part: Expr, other: str) -> Expr:
         return same(part, other, dialect)
 
-    rest = text.translate(DIGITS, "")
-    positive = equal(rest, ".") & ~equal(text, ".0")
-    negative = equal(rest, "-.") & equal(text.left(1), "-") & ~equal(text, "-.0")
+    without_digits = text.translate(DIGITS, "")
+    positive = equal(without_digits, ".") & ~equal(text, ".0")
+    negative = equal(without_digits, "-.") & equal(text.left(1), "-") & ~equal(text, "-.0")
     short = (positive | negative).ifelse(text.substr(0, text.length() - 2), text)
     return equal(text.right(2), ".0").ifelse(short, text)
 
@@ -133,19 +133,19 @@ def all_kept(table: Any) -> Any:
     return table.mutate(**{KEPT: ibis.literal(value=True)})
 
 
-def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect: Dialect) -> Any:
-    """The same rows, all of which count, with ``KEPT``: true in at most ``most`` rows of each user.
+def chosen(table: Any, features: tuple[str, ...], max_rows: int, key: bytes, dialect: Dialect) -> Any:
+    """The same rows, all of which count, with ``KEPT``: true in at most ``max_rows`` rows of each user.
 
     Args: table, with ``features`` and ``USER``; key, public; dialect, of an engine that has a hash.
     """
     assert dialect.hashed is not None
-    most = min(most, CAP)
+    max_rows = min(max_rows, CAP)
     hers = told_apart(table[USER], dialect)
-    mine = ibis.window(group_by=hers)
+    per_user = ibis.window(group_by=hers)
     ordered = ibis.window(group_by=hers, order_by=[table[name] for name in features])
     start = dialect.hashed([table[USER].cast("string").concat(f" {key.hex()}")])
     place = ibis.row_number().over(ordered)
-    placed = dialect.fence(table.mutate(place=place, many=table.count().over(mine), start=start))
-    step = ibis.least(placed["many"], integer(most))  # all are kept where it is n; p m + s is below 2^63
-    kept = (placed["place"] * step + placed["start"]) % placed["many"] < step
-    return dialect.fence(placed.mutate(**{KEPT: kept}).drop("place", "many", "start"))
+    placed = dialect.fence(table.mutate(place=place, many=table.count().over(per_user), start=start))
+    step = ibis.least(placed["many"], integer(max_rows))  # all are kept where it is n; p m + s is below 2^63
+    is_kept = (placed["place"] * step + placed["start"]) % placed["many"] < step
+    return dialect.fence(placed.mutate(**{KEPT: is_kept}).drop("place", "many", "start"))

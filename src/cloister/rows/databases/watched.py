@@ -40,9 +40,9 @@ class Seen:
         return Seen(self.rows + other.rows, (self.mark or 0) + (other.mark or 0))
 
 
-def refuse_other(found: Seen, seen: Seen) -> None:
+def refuse_other(facts: Seen, expected: Seen) -> None:
     """Raises: InvalidInput unless rows are those that were seen before."""
-    if not found.same(seen):
+    if not facts.same(expected):
         raise InvalidInput(
             "the rows are not what they were when this run began: nothing of this round is answered; copy them "
             "first with --materialise (materialise=True), or leave the table alone while a run lasts"
@@ -95,12 +95,12 @@ class Batches:
         start, nameless = 0, 0
         for batch in batches:
             rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in self.features]).T
-            whole = finite(rows)
-            mark = hashed(rows[whole]) if self.here else 0
+            usable = finite(rows)
+            mark = hashed(rows[usable]) if self.here else 0
             users = np.zeros(len(rows), np.uint64)
             for name in self.named:
                 named = batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-                whole = np.ones(len(rows), bool) if self.numbered else whole & named
+                usable = np.ones(len(rows), bool) if self.numbered else usable & named
                 if self.numbered:
                     names = batch.column(name).drop_null().to_numpy(zero_copy_only=False)
                     users[named] = numbers_of(names)
@@ -108,8 +108,8 @@ class Batches:
                     nameless += int((~named).sum())
                     rows[~named] = np.nan
             for name in self.marked:
-                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[whole].sum())
-            yield Chunk(start, rows, users=users), Seen(int(whole.sum()), mark)
+                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[usable].sum())
+            yield Chunk(start, rows, users=users), Seen(int(usable.sum()), mark)
             start += len(rows)
         if not start:
             yield Chunk(0, np.empty((0, len(self.features))), users=np.empty(0, np.uint64)), Seen(0, 0)
@@ -145,7 +145,7 @@ class Pass:
         rng = NoiseRng.secret()
 
         def one(read: tuple[Chunk, Seen]) -> Passed:
-            chunk, seen = read
-            return Passed(len(chunk.rows), seen, () if self.round is None else chunk.summary(self.round, rng))
+            chunk, facts = read
+            return Passed(len(chunk.rows), facts, () if self.round is None else chunk.summary(self.round, rng))
 
         return map_merge(self.reading.chunks(batches), one, Passed.merge, Threads(1).run)
