@@ -1,13 +1,7 @@
-"""Which bucket a row is in, in SQL: the bucketings of ``docs/reference/format_questions.md``.
+"""Bucketings of ``docs/reference/format_questions.md`` as SQL expressions: the bucket of each row.
 
 Not compiled: ``nets``, whose points are found by sorting the remainders of each row and named by hashes that wrap
-around at 2^64, which engines refuse as an overflow; and kinds of methods under local trust, which no curator asks with.
-
-Buckets around public centres, in SQL: ``centers``, ``distances``.
-
-Buckets that are boxes, in SQL: ``grid``, ``quadtree``, ``columns``; values of columns in groups: ``facets``.
-
-Buckets by the directions of rows, in SQL: ``directions``, ``signs``, ``shells``.
+around at 2^64, which engines refuse as an overflow; and the kinds used under local trust, which no curator asks for.
 
 Products of rows and directions are integers below 2^53, exact in doubles.
 """
@@ -49,9 +43,9 @@ from cloister.rows.databases.stage import (
 
 
 def nearest(stage: Stage, centers: Ints) -> tuple[Stage, Expr, Expr]:
-    """The index of each row's nearest centre (k, d), the lowest of equals, and their squared distance.
+    """Return the index of each row's nearest centre (k, d), the lowest on ties, and their squared distance.
 
-    As ``core.nearest`` does it: S (|c|^2 - 2 <x, c>) + j, S a power of two >= k, orders centres by distance and then by
+    As in ``core.nearest``: S (|c|^2 - 2 <x, c>) + j, with S a power of two >= k, orders centres by distance and then by
     index; every partial sum is below 2^53.
     """
     refuse_long(stage, centers.size)
@@ -67,12 +61,12 @@ def nearest(stage: Stage, centers: Ints) -> tuple[Stage, Expr, Expr]:
 
 
 def norm(points: Ints) -> int:
-    """The largest norm of points (m, d), rounded up."""
+    """Return the largest norm of points (m, d), rounded up."""
     return int(np.ceil(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1).max())))
 
 
 def within_edges(squares: Expr, edges: Ints) -> Expr:
-    """How many of the ascending edges are below a squared distance, an integer."""
+    """Return how many of the ascending edges are below a squared distance."""
     return where_below(squares, edges + 1, [integer(i) for i in range(len(edges) + 1)])
 
 
@@ -93,7 +87,7 @@ def by_distance(stage: Stage, cells: Description, descriptions: Described) -> Lo
 
 
 def by_grid(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    """floor(a / b) of doubles is that of the integers, since |a| + b < 2^53."""
+    """Compile a grid: floor(a / b) of doubles is that of the integers, since |a| + b < 2^53."""
     sides, parts = cells["sides"], cells["parts"]
     refuse_inexact(math.prod(parts))
     strides = list(accumulate(parts[:0:-1], int.__mul__, initial=1))[::-1]
@@ -106,8 +100,11 @@ def by_grid(stage: Stage, cells: Description, descriptions: Described) -> Locate
 
 
 def by_facet(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    """Of a category's columns the first that is positive; if none is, the code behind them. Of a number its part: floor
-    of doubles as in ``by_grid``."""
+    """Compile column values in groups.
+
+    A categorical column's code is its first positive feature, or one more than the last code if none is. A number's
+    code is its bin: floor of doubles as in ``by_grid``.
+    """
     # each level's query puts all columns on the lattice, by 16 constants each; PostgreSQL's rows end at 1,664 numbers
     refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
     near_buckets = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], descriptions)
@@ -129,7 +126,7 @@ def by_facet(stage: Stage, cells: Description, descriptions: Described) -> Locat
 
 
 def by_columns(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    """Counted by the finest bins of each column: sides are powers of two, so that no product is rounded."""
+    """Compile bins per column, counted by the finest ones: sides are powers of two, so that no product is rounded."""
     depth = cells["depth"]
     moved = stage.moved(
         [
@@ -144,7 +141,7 @@ def by_columns(stage: Stage, cells: Description, descriptions: Described) -> Loc
 
 
 def by_quadtree(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    """Counted by the deepest cells: each interval of a column adds its own bits to a cell's path."""
+    """Compile a quadtree, counted by the deepest cells: each interval of a column adds its bits to the cell's path."""
     order, top = cells["order"], cells["top"]
     cuts = [descriptions.array(entry) for entry in cells["cuts"]]
     refuse_wide(sum(len(of) for of in cuts))
@@ -171,8 +168,7 @@ def _projected(stage: Stage, subspace: Description, descriptions: Described) -> 
 
 
 def _paths(order: list[int], column: int, intervals: int) -> Ints:
-    """What each interval of a column adds to the id of a cell: its bits, the highest first, where the column's turns
-    are."""
+    """Return the bits of a cell's id that each interval of a column sets, at the levels that split the column."""
     places = [len(order) - 1 - level for level, split in enumerate(order) if split == column][::-1]
     numbers = np.arange(intervals)
     return np.asarray(np.bitwise_or.reduce([(numbers >> bit & 1) << place for bit, place in enumerate(places)]))
@@ -183,10 +179,11 @@ def by_direction(stage: Stage, cells: Description, descriptions: Described) -> L
 
 
 def _direction(stage: Stage, reach: int, around: Ints) -> tuple[Stage, Expr]:
-    """The cell of a row x of norm at most ``reach``: 2 j, j the lowest of the directions (m, d) with the largest |<a,
-    x>|, and 1 more if the product is negative.
+    """Return the cell of a row x of norm at most ``reach``.
 
-    The largest is found in pairs, pairs of pairs and so on, each of them a column, and then followed down again.
+    It is 2 j, where j is the lowest of the directions a (m, d) with the largest |<a, x>|, plus 1 if the product is
+    negative. The maximum is taken over pairs, pairs of pairs and so on, each in a column of its own, and then traced
+    back.
     """
     refuse_long(stage, around.size)
     refuse_inexact(norm(around) * reach)
@@ -203,7 +200,7 @@ def _direction(stage: Stage, reach: int, around: Ints) -> tuple[Stage, Expr]:
 
 
 def _followed(stage: Stage, rounds: list[list[str]], height: int, at: int) -> Expr:
-    """The cell below this entry of a round, which holds the largest product of all."""
+    """Return the cell below this entry of a round, which holds the largest product."""
     if height == 1:
         return ibis.ifelse(stage[rounds[0][at]] < 0, integer(2 * at + 1), integer(2 * at))
     left = _followed(stage, rounds, height - 1, 2 * at)
@@ -238,7 +235,7 @@ def by_shell(stage: Stage, cells: Description, descriptions: Described) -> Locat
 
 
 def located(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    """Lattice rows to bucket ids. Raises: NotCompiled: there is no SQL for such buckets, or it would be too long."""
+    """Assign lattice rows to bucket ids; raise NotCompiled if there is no SQL for it, or it would be too long."""
     if cells["kind"] not in KINDS:
         raise NotCompiled(f"buckets of kind '{cells['kind']}' have no form in SQL")
     return KINDS[cells["kind"]](stage, cells, descriptions)
@@ -277,4 +274,4 @@ KINDS: dict[str, Locate] = {
     "quadtree": by_quadtree,
     "facets": by_facet,
 }
-"""How each kind of bucketing is compiled."""
+"""Compiler of each kind of bucketing."""

@@ -1,4 +1,4 @@
-"""A database's address, as people type it, and the table that is meant. No message holds a password."""
+"""Database addresses, and the table that a name refers to; no message contains a password."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ SAID = {
         "could not parse",
     ),
 }
-"""Message for a connection that fails, by parts of drivers' words, which may quote more than is fit to show."""
+"""Message for a failed connection, by fragments of drivers' messages (which may quote secrets)."""
 
 
 def shown(address: str) -> str:
-    """Address as it may be shown: the kind of database, and its host or file; never a user, a password or settings.
+    """Return the safe part of an address: kind of database, and host or file; never credentials or settings.
 
-    Nobody can tell where a password that is not written as addresses want it ends, so beside one the host is not said.
+    The host is left out if the address may hold an unescaped password, whose end cannot be determined.
     """
     try:
         parts = urlsplit(address)
@@ -64,20 +64,22 @@ def shown(address: str) -> str:
 
 
 def _is_plain(parts: SplitResult) -> bool:
-    """Whether a file's address cannot be that of a server, with a user and a password."""
+    """Return True if a file's address cannot be that of a server, with a user and a password."""
     return not set("@:") & set(parts.netloc + parts.path + parts.query + parts.fragment)
 
 
 def opened(address: str, table: str, threads: int | None = None) -> Any:
-    """A table of a database that is connected to, for reading alone where the engine is embedded.
+    """Connect to a database and return one of its tables; embedded engines are opened read-only.
 
     Args:
-        address: as Ibis takes it, such as postgres://user@host/database or duckdb:///lake.db.
-        table: its name; or, where no table is called that, schema.table or catalog.schema.table.
+        address: in Ibis' form, such as postgres://user@host/database or duckdb:///lake.db.
+        table: its name; if no table is called that, schema.table or catalog.schema.table.
         threads: of an embedded engine.
 
-    Raises: UnknownName: there is no such engine or table. InvalidInput: it cannot be connected to or read, with the
-        reason. MissingExtra: the library that speaks to it is not installed.
+    Raises:
+        UnknownName: there is no such engine or table.
+        InvalidInput: the database or table cannot be opened; the message says why.
+        MissingExtra: the driver is not installed.
     """
     backend = connected(address, threads)
     try:
@@ -88,7 +90,7 @@ def opened(address: str, table: str, threads: int | None = None) -> Any:
 
 
 def connected(address: str, threads: int | None = None, writable: bool = False) -> Any:
-    """Ibis' backend at an address. Raises: as ``opened``."""
+    """Return Ibis' backend for an address; raises as ``opened``."""
     parts = _parts(address)
     scheme = {"postgresql": "postgres"}.get(parts.scheme, parts.scheme)
     schemes = sorted(entry.name for entry in entry_points(group="ibis.backends"))
@@ -111,18 +113,18 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
 
 
 EXTRAS = {"duckdb": ("duckdb", "sql"), "postgres": ("psycopg", "postgres"), "pyspark": ("PySpark", "spark")}
-"""By Ibis' name of an engine: what speaks to it, and the extra that brings it."""
+"""Driver and extra, by Ibis' name of an engine."""
 
 
 def lacking(name: str, purpose: str) -> CloisterError:
-    """The error of an engine whose driver is not installed, with what to install."""
+    """Return the error for an engine whose driver is not installed."""
     if name in EXTRAS:
         return MissingExtra(*EXTRAS[name], f"{purpose} {name}")
     return InvalidInput(f"{purpose} {name} needs more of Ibis: pip install 'ibis-framework[{name}]'")
 
 
 def executed(backend: Any, statement: str, failed: str) -> None:
-    """Have the engine do what a statement says. Args: failed, what is said if it does not. Raises: InvalidInput."""
+    """Execute a statement; on failure raise InvalidInput whose message starts with ``failed``."""
     try:
         backend.raw_sql(statement)
     except Exception as error:  # as above
@@ -130,7 +132,12 @@ def executed(backend: Any, statement: str, failed: str) -> None:
 
 
 def table_of(backend: Any, name: str, shown_address: str) -> Any:
-    """The table of this name. Args: where, the address as it is shown. Raises: UnknownName, InvalidInput."""
+    """Return the table of this name.
+
+    Raises:
+        UnknownName: there is none.
+        InvalidInput: it cannot be read.
+    """
     first, second, *remaining = [*name.split("."), ""]
     places: list[tuple[str, Any]] = [(name, None), (name.partition(".")[2], first)]
     if len(remaining) > 1:
@@ -153,7 +160,7 @@ def table_of(backend: Any, name: str, shown_address: str) -> Any:
 
 
 UNREADABLE = "the database's address cannot be read: write it as in postgres://user@host:5432/database"
-"""Said of an address, and nothing that is in it."""
+"""Message for an invalid address; it quotes nothing of the address."""
 
 
 def _parts(address: str) -> SplitResult:
@@ -189,9 +196,10 @@ EMBEDDED: dict[str, Callable[[SplitResult, int | None, bool], Any]] = {"duckdb":
 
 
 def _file(parts: SplitResult) -> str:
-    """The file that an address names: duckdb:///lake.db is absolute to Ibis, and relative to SQLAlchemy.
+    """Return the file of an address: duckdb:///lake.db is absolute for Ibis, and relative for SQLAlchemy.
 
-    Raises: InvalidInput: there is none; an embedded engine would make one.
+    Raises:
+        InvalidInput: the file does not exist (an embedded engine would create it).
     """
     written = unquote(parts.netloc + parts.path)
     absolute = f"/{written.lstrip('/')}" if written.startswith("/") else written
@@ -223,13 +231,13 @@ def _why(error: Exception) -> str:
 
 
 def _missing(error: Exception) -> bool:
-    """Whether a driver's error says that there is no such table, schema or catalog."""
+    """Return True if a driver's error means that a table, schema or catalog does not exist."""
     message = str(error).lower()
     return any(part in message for part in ("does not exist", "not found", "cannot be found", "no such table"))
 
 
 def _tables(backend: Any) -> list[str]:
-    """Names of tables, for an error; none where the engine does not tell."""
+    """Return table names for an error message; empty if the engine cannot list them."""
     try:
         return list(dialect_of(backend).tables(backend))
     except Exception:

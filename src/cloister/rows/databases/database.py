@@ -1,7 +1,4 @@
-"""A connected engine: what is asked of it, of which rows, and how its failures are told.
-
-The engines that were tried.
-"""
+"""A connected engine, which answers queries within one snapshot, and its failures without the driver's message."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from cloister.rows.workers.work import packed
 V = TypeVar("V")
 
 DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRES, "pyspark": SPARK}
-"""By Ibis' name of the backend."""
+"""Supported engines by the name of Ibis' backend."""
 
 
 def dialect_of(backend: Any) -> Dialect:
@@ -32,26 +29,26 @@ def dialect_of(backend: Any) -> Dialect:
 
 
 ANSWER = 2**16
-"""Rows that are fetched at once."""
+"""Rows per fetch."""
 
 
 class EngineFailed(InvalidInput):
-    """The engine that rows are in could not do what it was asked."""
+    """The database engine failed to answer a query."""
 
 
 @final
 class Database:
-    """The engine that a table of Ibis is in.
+    """Engine that holds an Ibis table.
 
     Args:
         table: of Ibis.
-        materialise: whether questions are asked of a copy of the rows, a temporary table.
-        keeps: whether a temporary table is made in the snapshot: ``kept``.
+        materialise: whether queries run on a copy of the rows, a temporary table.
+        keeps: whether ``kept`` will create a temporary table within the snapshot.
 
     Attributes:
         name: Ibis' name of the engine.
         copies: as ``materialise``.
-        watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
+        watched: whether rows may change during a run, so that their hashes are compared in every round.
     """
 
     def __init__(self, table: Any, materialise: bool = False, keeps: bool = False) -> None:
@@ -65,9 +62,10 @@ class Database:
         self._spread: tuple[Any, Callable[[bytes], Sequence[bytes]], End] | None = None
 
     def begin(self, rows: Any) -> Any:
-        """The rows of all questions from here on: these in a snapshot, if the engine can do that, or their copy.
+        """Start a snapshot, or copy the rows; return the table that all further queries use.
 
-        Raises: InvalidInput: the engine's arithmetic is not what rounds need, or rows could change unseen.
+        Raises:
+            InvalidInput: the engine's arithmetic is inexact, or rows could change unnoticed.
         """
         if not self._tried:
             self._try()
@@ -85,7 +83,7 @@ class Database:
         return rows
 
     def kept(self, rows: Any) -> Any | None:
-        """A copy of some rows of the snapshot, dropped with it; None if the engine makes none."""
+        """Copy rows of the snapshot to a table that is dropped with it; return None if the engine cannot."""
         try:
             table, drop = self.dialect.materialise(self.backend, rows)
         except Exception as error:  # a driver's message may quote a row
@@ -101,13 +99,15 @@ class Database:
 
     @property
     def terms(self) -> int:
-        """Most products of a row's numbers in one query: ``Dialect.terms``. Raises: as ``answer``."""
+        """Maximum number of products per row in one query (``Dialect.terms``)."""
         return int(self._asked(lambda: self.dialect.terms(self.backend)))
 
     def quickest(self, columns: int) -> tuple[str, str]:
-        """How a pass over so many columns takes least time, 'workers', 'stream' or 'query', and why, in words to be
-        said: by workers where they have this cloister, which a trial of one made-up row shows, or as
-        ``Dialect.streams`` says. Raises: as ``answer``."""
+        """Return the fastest way to pass over so many columns ('workers', 'stream' or 'query'), and a reason to show.
+
+        Workers are used if they have this version of cloister, which is tried on one constant row; otherwise
+        ``Dialect.streams`` decides. Raises as ``answer``.
+        """
         if self.dialect.spread is None:
             quick, why = self._asked(lambda: self.dialect.streams(self.backend, columns))
             return ("stream" if quick else "query"), str(why)
@@ -119,10 +119,14 @@ class Database:
         return "workers", f"workers of {self.name} run this version of cloister"
 
     def spread(self, expression: Any, work: Callable[[Any], V], merge: Callable[[V, V], V]) -> V:
-        """The value of rows, of parts of which the engine's workers have the values: ``Dialect.spread``. They
-        hold them until other rows are asked of, or ``close``.
+        """Merge the values that the engine's workers compute of parts of the rows (``Dialect.spread``).
 
-        Raises: as ``answer``. InvalidInput: a worker failed, or there is none."""
+        Workers cache the rows until other rows are requested, or ``close``.
+
+        Raises:
+            EngineFailed: as ``answer``.
+            InvalidInput: a worker failed, or there is none.
+        """
         packet, spread = packed(work), self.dialect.spread
         assert spread is not None
         if self._spread is None or not self._spread[0].equals(expression):
@@ -138,18 +142,18 @@ class Database:
         self._spread = None
 
     def answer(self, expression: Any) -> Any:
-        """An Arrow table. Raises: EngineFailed: nothing was answered."""
+        """Return the answer to a query as an Arrow table; raise EngineFailed if there is none."""
         fetch = self.dialect.answer or (lambda query: self.dialect.stream(query, ANSWER).read_all())
         return self._asked(lambda: fetch(expression))
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
-        """Arrow batches of at most so many rows. Raises: as ``answer``."""
+        """Yield the answer as Arrow batches of at most ``size`` rows; raises as ``answer``."""
         batches = self._asked(lambda: iter(self.dialect.stream(expression, size)))
         while (batch := self._asked(lambda: next(batches, None))) is not None:
             yield batch
 
     def close(self) -> None:
-        """End the snapshot, or drop the copy. The connection is its owner's."""
+        """End the snapshot, or drop the copy; the connection stays open for its owner."""
         self._let_go()
         while self._ends:
             self._asked(self._ends.pop())
@@ -191,7 +195,7 @@ class Database:
             ) from None
 
     def _raised(self) -> str:
-        """Whose fault a failure is, once the engine's arithmetic has been tried: what computes the cells."""
+        """Return a hint that a view's computed cells are at fault, once the engine's arithmetic has been checked."""
         if not self._tried or not self._names:
             return ""
         names = " or ".join(f"'{name}'" for name in self._names)
@@ -199,6 +203,6 @@ class Database:
 
 
 def _interrupted(error: Exception) -> None:
-    """Raises: KeyboardInterrupt: that is what a driver's error stands for, as DuckDB's does after Ctrl-C."""
+    """Raise KeyboardInterrupt if a driver's error stands for it, as DuckDB's does after Ctrl-C."""
     if type(error) is RuntimeError and str(error) == "Query interrupted":
         raise KeyboardInterrupt from None

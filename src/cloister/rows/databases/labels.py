@@ -1,4 +1,4 @@
-"""The label of each row as a query: what ``cloister predict`` says of it, by the formula of ``rows.labelling``."""
+"""Labels of rows as a query, by the formula of ``rows.labelling`` that ``cloister predict`` uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cloister.rows.labelling import LARGE, SMALL, Labelling
 from cloister.rows.selection import Selection
 
 LABEL = "cluster"
-"""The column of labels."""
+"""Name of the label column."""
 
 UNUSED = -1
 """Label of a row with a missing or infinite cell."""
@@ -28,11 +28,16 @@ UNUSED = -1
 def labelled(
     table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, keep: Sequence[str] | None = None
 ) -> Any:
-    """The rows of a table with the column ``cluster``.
+    """Return the rows of a table with the column ``cluster``.
 
-    Args: table (of Ibis), chosen (the columns whose features are compared), keep (columns that stand beside the label;
-    None: all). Raises: InvalidInput: there is a column of that name already, or the query would be too long.
-        UnknownName: there is no column that is to be kept.
+    Args:
+        table: of Ibis.
+        chosen: columns whose features are compared.
+        keep: columns beside the label; None for all.
+
+    Raises:
+        InvalidInput: there is a column of that name already, or the query would be too long.
+        UnknownName: a column to keep does not exist.
     """
     beside = list(table.columns) if keep is None else list(keep)
     for name in beside:
@@ -51,7 +56,7 @@ def labelled(
 
 
 def _nearest(stage: Stage, labelling: Labelling) -> tuple[Stage, Expr]:
-    """The lowest of the centres with the least score: operation for operation as ``Labelling.scores``."""
+    """Return the index of the centre with the least score, the lowest on ties, computed as ``Labelling.scores``."""
     stage = stage.moved([_bounded(x) - number(m) for x, m in zip(stage.x, labelling.middle, strict=True)])
     stage, scores = stage.add(
         *(
@@ -72,16 +77,17 @@ def _bounded(x: Expr) -> Expr:
 
 
 def statement(backend: Any, expression: Any, view: str | None = None) -> str:
-    """A query in an engine's words; or what creates a view of it, called NAME or SCHEMA.NAME.
+    """Return a query in the engine's SQL, or the statement that creates a view of it, called NAME or SCHEMA.NAME.
 
-    Args: backend, of Ibis: it need not be connected.
+    Args:
+        backend: of Ibis; it need not be connected.
     """
     query = dialect_of(backend).statement(backend, expression)
     return query if view is None else f"CREATE VIEW {quoted(backend, view)} AS\n{query}"
 
 
 def quoted(backend: Any, name: str) -> str:
-    """A name as an identifier. Raises: InvalidInput: a part of it is empty."""
+    """Quote a name as an identifier; raise InvalidInput if a part of it is empty."""
     parts = name.split(".")
     if not all(parts):
         raise InvalidInput(f"a view cannot be called '{name}': give NAME or SCHEMA.NAME")
@@ -89,7 +95,7 @@ def quoted(backend: Any, name: str) -> str:
 
 
 def unconnected(name: str) -> Any:
-    """Ibis' backend of this name, which can write queries. Raises: UnknownName, InvalidInput."""
+    """Return Ibis' backend of this name, to write queries; raise UnknownName or InvalidInput if there is none."""
     backends = {entry.name: entry for entry in entry_points(group="ibis.backends")}
     if name not in backends:
         raise UnknownName("dialect", name, backends)
@@ -101,10 +107,11 @@ def unconnected(name: str) -> Any:
 
 
 def unseen(columns: Mapping[str, bool], name: str) -> Any:
-    """A table of Ibis that nobody has looked at.
+    """Declare an Ibis table without connecting to it.
 
-    Args: columns (whether it holds text, by name), name (NAME, SCHEMA.NAME
-    or CATALOG.SCHEMA.NAME).
+    Args:
+        columns: whether each holds text, by name.
+        name: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.
     """
     *places, last = name.split(".")
     if not all([*places, last]) or len(places) > 2:
