@@ -1,4 +1,4 @@
-"""PostgreSQL: one transaction that only reads is the snapshot, and a session's settings are as they were after it."""
+"""PostgreSQL dialect: a read-only transaction is the snapshot; session settings are restored after it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, built
 from cloister.rows.databases.stage import Expr, clipped, integer, number, product, rounded
 
 LEAST = Decimal(2) ** -1075
-"""The nearest double of this decimal is 0."""
+"""Decimals up to this size round to 0 as doubles."""
 
 LARGEST = Decimal(sys.float_info.max)
-"""No double is beyond."""
+"""Largest finite double."""
 
 REPEATABLE = ("repeatable read", "serializable")
-"""Levels of isolation at which all questions of a transaction see the same rows."""
+"""Isolation levels at which all queries of a transaction see the same rows."""
 
 FAILURES = {
     "08": "the connection is lost",
@@ -50,7 +50,7 @@ FAILURES = {
     "57014": "the query was cancelled, by somebody or by its statement_timeout",
     "57P": "the connection is lost: the server stopped, or somebody closed it",
 }
-"""Meaning of a failure, by the SQLSTATE that it begins with. The server's own words may quote a row."""
+"""Meaning of a failure, by prefix of its SQLSTATE; the server's own message may quote a row."""
 
 
 def _why(error: Exception) -> str | None:
@@ -61,14 +61,16 @@ def _why(error: Exception) -> str | None:
 
 
 def _computed(error: Exception) -> bool:
-    """Errors of data, of routines, and those that somebody raises."""
+    """Return True for errors of data, of routines, and errors raised by users."""
     return (getattr(error, "sqlstate", None) or "")[:2] in ("22", "2F", "38", "39", "P0")
 
 
 def _begun(backend: Any, keeps: bool) -> End:
-    """In a transaction that only reads no table is made, not even a temporary one.
+    """Begin a snapshot, read-only unless a (temporary) table will be made in it.
 
-    Raises: InvalidInput: the connection is in a transaction that is no snapshot."""
+    Raises:
+        InvalidInput: the connection is in a transaction that is not a snapshot.
+    """
     con = backend.con
     with ExitStack() as stack:
         theirs = con.info.transaction_status.name != "IDLE"
@@ -93,13 +95,13 @@ def _begun(backend: Any, keeps: bool) -> End:
 
 
 def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
-    """The snapshot goes on if it cannot be made."""
+    """Store rows in a temporary table; the snapshot survives if that fails."""
     with backend.con.transaction():
         return temporary_table(backend, expression)
 
 
 def _double(column: Expr) -> Expr:
-    """NaN, infinity and what a double has no room for become NULL, where PostgreSQL fails."""
+    """Convert to doubles, with NULL for NaN, infinity and overflow, where PostgreSQL raises."""
     kind = column.type()
     if kind.is_boolean():
         return column.cast("int32").cast("float64")
@@ -111,8 +113,10 @@ def _double(column: Expr) -> Expr:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    """Each cell is hashed with the hash of those before it as a seed. NULL is hashed as a cell that no row in use has:
-    NaN, and a name without letters."""
+    """Hash each cell with the hash of those before it as seed.
+
+    NULL is hashed as a cell that no usable row has: NaN, or an empty name.
+    """
     row_hash: Expr = integer(0)
     for cell in cells:
         if cell.type().is_floating():
@@ -128,7 +132,7 @@ def _utf8(text: Expr) -> Expr:
 
 
 def _text(column: Expr) -> Expr:
-    """What was bytes has no collation that takes two texts for one."""
+    """Decode a text from its bytes, which removes a collation that equates different texts."""
     return builtin("convert_from", [_utf8(as_text(column)), ibis.literal("UTF8")], "string")
 
 
@@ -145,15 +149,17 @@ SELECT c.attname, NOT c.attnotnull, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE f
   t.typname
 FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.kind WHERE t.typtype <> 'd' ORDER BY c.attnum
 """
-"""The columns of a relation, each with the type that the domains which it may be of are made of."""
+"""Columns of a relation, with domains resolved to their base types."""
 
 NO_NUMBERS = re.compile("money|oid|reg.*|xid|xid8|cid|tid|pg_lsn")
-"""Types of texts that depend on a session's settings, and of the server's own numbers, some of which Ibis takes for
-numbers and cannot read all of."""
+"""Types whose text depends on session settings, and identifiers of the server.
+
+Ibis takes some of them for numbers, and cannot read all of those.
+"""
 
 
 def _table(backend: Any, name: str, place: Any) -> Any:
-    """Of a domain Ibis says that its type is unknown, and some types it cannot read. Raises: as Ibis' own."""
+    """Return a table with domains as their base types, and types that Ibis cannot read as unknown."""
     schemas: list[Any] = [*place] if isinstance(place, tuple) else [place]
     parts = [sg.to_identifier(part, quoted=True).sql("postgres") for part in (schemas[-1], name) if part]
     schema = _schema(backend, ".".join(parts))
@@ -179,7 +185,7 @@ def _type(backend: Any, written: str, kind: str, nullable: bool) -> dt.DataType:
 
 
 def _tables(backend: Any) -> list[str]:
-    """All that may be looked into; those that the search path leads to by their names alone."""
+    """Return all readable relations; those on the search path without their schema."""
     rows = backend.con.execute(
         "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE nspname || '.' END || relname "
         "FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
@@ -189,12 +195,12 @@ def _tables(backend: Any) -> list[str]:
 
 
 def _fenced(table: Any) -> Any:
-    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``statement``."""
+    """Keep steps apart by a limit, across which Ibis does not merge; it writes nothing for this one (see ``statement``)."""
     return table.limit(None)
 
 
 def statement(backend: Any, expression: Any) -> str:
-    """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
+    """Return an expression in SQL; an offset makes PostgreSQL evaluate a subquery separately, each column once."""
     query = backend.compiler.to_sqlglot(expression)
     for inner in list(query.find_all(sge.Subquery)):
         if not inner.this.args.get("offset"):
@@ -203,7 +209,7 @@ def statement(backend: Any, expression: Any) -> str:
 
 
 def _answer(expression: Any) -> pa.Table:
-    """By a query, which PostgreSQL may spread over processes, unlike a cursor's."""
+    """Fetch by a plain query, which PostgreSQL may run in parallel, unlike a cursor."""
     return pa.Table.from_batches(_fetched(expression, ""), expression.schema().to_pyarrow())
 
 
@@ -215,10 +221,10 @@ def _batches(expression: Any, size: int) -> pa.RecordBatchReader:
 
 
 def _copied(expression: Any, size: int) -> Iterator[pa.RecordBatch]:
-    """Rows of doubles by COPY, in its binary form; NaN for NULL, so that all rows have one length.
+    """Read rows of doubles by binary COPY, with NaN for NULL so that all rows have one length.
 
-    Before a row's cells there is how many there are (two bytes), before a cell its length (four); before all rows there
-    are 19 bytes, and two after them.
+    A row starts with its number of cells (two bytes), and each cell with its length (four); 19 bytes precede the first
+    row, and two follow the last.
     """
     backend, names = expression.get_backend(), expression.columns
     filled = expression.select(**{name: expression[name].fill_null(float("nan")) for name in names})
@@ -237,11 +243,11 @@ def _copied(expression: Any, size: int) -> Iterator[pa.RecordBatch]:
 
 
 TRIED = 2**14
-"""Rows that the server makes up for a trial."""
+"""Generated rows per timing."""
 
 
 def _streams(backend: Any, columns: int) -> tuple[bool, str]:
-    """By the least of three times each; the query is of eight centres."""
+    """Compare the minimum times, of three runs each, of reading rows and of a query with eight centres."""
     from psycopg import pq  # it is there: there is a connection
 
     if pq.__impl__ == "python":
@@ -260,7 +266,11 @@ def _streams(backend: Any, columns: int) -> tuple[bool, str]:
 
 
 def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.RecordBatch]:
-    """Args: cursor, the name of one in the server, which holds the rows that were not fetched; empty for none."""
+    """Yield the answer in batches.
+
+    Args:
+        cursor: name of a server-side cursor, which holds the rows not yet fetched; empty for none.
+    """
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
         rows.execute(statement(expression.get_backend(), expression))

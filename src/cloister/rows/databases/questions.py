@@ -1,6 +1,6 @@
-"""Questions as queries: one for each bucketing of a round, whose answers are exact totals of occupied buckets.
+"""Questions as SQL queries: one per bucketing of a round, whose answers are the exact totals of occupied buckets.
 
-Vectors are those of ``docs/reference/format_questions.md``, added up by the engine.
+The engine sums the vectors of ``docs/reference/format_questions.md``.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from cloister.rows.databases.stage import (
 @final
 @attrs.frozen(eq=False)
 class Summed:
-    """Vectors to be summed.
+    """Vectors to sum.
 
     Args:
         stage: the rows.
-        columns: names of the vectors' numbers, whole doubles of at most 2^21.
-        origins: (m, d) what is taken from the vectors of a bucket, or (1, d) from all: as often as it has rows, which
-            is exact, and need not be told the engine; None for nothing.
+        columns: names of the vectors' components, integer-valued doubles of at most 2^21.
+        origins: subtracted from the vectors of each bucket (m, d), or from all (1, d), after summing: the row count
+            times the origin is exact, and the engine need not know it. None for nothing.
     """
 
     stage: Stage
@@ -55,7 +55,12 @@ class Summed:
     origins: Ints | None = None
 
     def finished(self, ids: Ints, rows: Ints, sums: Ints) -> Ints:
-        """Sums (m, dimension) of the vectors, from those of the columns. Args: ids, rows (m,) of buckets."""
+        """Return the sums (m, dimension) of the vectors.
+
+        Args:
+            ids, rows: (m,) ids and row counts of the buckets.
+            sums: of the columns.
+        """
         if self.origins is None:
             return sums
         origins = self.origins if len(self.origins) == 1 else self.origins[ids]
@@ -66,14 +71,14 @@ Sum: TypeAlias = Callable[[Located, Description, Described], Summed]
 
 
 def summed(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
-    """Raises: NotCompiled: there is no SQL for such vectors."""
+    """Compile vectors; raise NotCompiled if there is no SQL for them."""
     if vectors["kind"] not in KINDS:
         raise NotCompiled(f"vectors of kind '{vectors['kind']}' have no form in SQL")
     return KINDS[vectors["kind"]](buckets, vectors, descriptions)
 
 
 def _rows(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
-    """Rows of a domain keep the bound of that domain's rows: only others are shrunk."""
+    """Compile rows themselves; they are shrunk only if their domain's bound exceeds the vectors' bound."""
     stage, bound = buckets.stage, _bound(vectors)
     assert stage.bound is not None
     if keeps(stage.bound, bound):
@@ -82,10 +87,10 @@ def _rows(buckets: Located, vectors: Description, descriptions: Described) -> Su
 
 
 def _offsets(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
-    """x - c is no longer than x and c together, and than the radius of a bucket of ``centers`` around c.
+    """Compile x - c: it is no longer than x and c together, nor than the radius of a bucket of ``centers`` around c.
 
-    Where that is within the bound, as it is of all offsets that our methods ask for, nothing is shrunk, and the engine
-    adds up rows: as many c as there are rows are taken off afterwards.
+    If that is within the bound, as it is for all offsets of our methods, nothing is shrunk: the engine sums rows, and c
+    times the row count is subtracted afterwards.
     """
     stage, bound, centers = buckets.stage, _bound(vectors), descriptions.array(vectors["centers"])
     reach = longest(stage) + norm(centers)
@@ -97,7 +102,9 @@ def _offsets(buckets: Located, vectors: Description, descriptions: Described) ->
 
 
 def _clipped(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
-    """u = x - c, f = (scale (1 - 2^-30)) / max(|u|, r), v = trunc(u f), and trunc(f r / 2) if it is weighted.
+    """Compile clipped and scaled offsets.
+
+    u = x - c, f = (scale (1 - 2^-30)) / max(|u|, r), v = trunc(u f), and trunc(f r / 2) if it is weighted.
 
     |v| <= scale: each of four roundings raises a number by a relative 2^-53 at most, and f is too small by 2^-30. So
     |v_0| + ... + |v_(d-1)|, an integer, is at most the integer part of sqrt(d) scale, and a weight at most scale / 2.
@@ -124,14 +131,14 @@ def _bound(vectors: Description) -> Bound:
 
 
 def _away(buckets: Located, centers: Ints) -> Stage:
-    """Rows less the centres (m, d) of their buckets, or one (1, d) of all."""
+    """Subtract from each row the centre (m, d) of its bucket, or one centre (1, d)."""
     refuse_wide(centers.size)
     stage = buckets.stage
     return stage.moved([x - _of_bucket(stage, buckets, column) for x, column in zip(stage.x, centers.T, strict=True)])
 
 
 def _of_bucket(stage: Stage, buckets: Located, values: Ints) -> Expr:
-    """What each bucket (m,) has, or one (1,) for all; where it comes again and again, the same few are told apart."""
+    """Return the value of each row's bucket (m,), or of all (1,); periodic values are looked up within one period."""
     if len(values) == 1:
         return number(values[0])
     ids = stage[buckets.first]
@@ -142,12 +149,12 @@ def _of_bucket(stage: Stage, buckets: Located, values: Ints) -> Expr:
 
 
 def _columns(buckets: Located, stage: Stage) -> Summed:
-    """The rows of a stage as vectors; the rows of the buckets stay what they were."""
+    """Return a stage's rows as vectors, while the buckets' own rows stay unchanged."""
     return Summed(attrs.evolve(stage, row=buckets.stage.row), stage.row)
 
 
 KINDS: dict[str, Sum] = {"rows": _rows, "offsets": _offsets, "clipped": _clipped}
-"""How each kind of vectors is compiled."""
+"""Compiler of each kind of vectors."""
 
 
 WRONG = "the engine's answer is not one to what it was asked: nothing was answered, and no part of an answer is kept"
@@ -156,7 +163,12 @@ WRONG = "the engine's answer is not one to what it was asked: nothing was answer
 @final
 @attrs.frozen(eq=False)
 class Occupied:
-    """Exact totals of the occupied buckets of one level. Args: ids (m,) ascending; values, rows (m,) or sums (m, d)."""
+    """Exact totals of the occupied buckets of one level.
+
+    Args:
+        ids: (m,) ascending.
+        values: row counts (m,) or sums (m, d).
+    """
 
     ids: Ints = attrs.field(repr=False)
     values: Ints = attrs.field(repr=False)
@@ -165,7 +177,14 @@ class Occupied:
 @final
 @attrs.frozen(eq=False)
 class Grouped:
-    """An engine's answer, by bucket id (m,), -1 for none. Args: ids, rows (m,), marks (m,), sums (m, columns)."""
+    """Answer of an engine, by bucket id.
+
+    Args:
+        ids: (m,) ascending, -1 for rows in no bucket.
+        rows: (m,) row counts.
+        marks: (m,) sums of hashes.
+        sums: (m, columns).
+    """
 
     ids: Ints
     rows: Ints
@@ -174,9 +193,10 @@ class Grouped:
 
     @classmethod
     def of(cls, answer: Any) -> Grouped:
-        """From an Arrow table of the columns id, rows, mark, s0, s1, ...
+        """Read an Arrow table of the columns id, rows, mark, s0, s1, ...
 
-        Raises: EngineFailed: it is no answer to what was asked: a bucket comes twice, say, or a number is none.
+        Raises:
+            EngineFailed: the table is malformed, such as a duplicate bucket or a missing number.
         """
         columns = [_integers(column) for column in answer.columns]
         order = np.argsort(columns[0])
@@ -187,13 +207,17 @@ class Grouped:
 
     @property
     def inside(self) -> Grouped:
-        """Without the rows in no bucket."""
+        """The answer without rows in no bucket."""
         there = self.ids >= 0
         return Grouped(self.ids[there], self.rows[there], self.marks[there], self.sums[there])
 
 
 def _integers(column: Any) -> Ints:
-    """Raises: EngineFailed: some are missing, or of another type; decimals without a fraction are integers."""
+    """Return a column as int64; decimals without a fraction are accepted.
+
+    Raises:
+        EngineFailed: values are missing or not integers.
+    """
     is_integer = pa.types.is_integer(column.type) or (pa.types.is_decimal(column.type) and column.type.scale == 0)
     if not is_integer or column.null_count:
         raise EngineFailed(WRONG)
@@ -203,12 +227,12 @@ def _integers(column: Any) -> Ints:
 @final
 @attrs.frozen(eq=False)
 class Compiled:
-    """The questions about one bucketing, as queries.
+    """Questions about one bucketing, as queries.
 
     Args:
-        buckets: where rows are.
-        sums: what is added up, in the order of the columns s0, s1, ...
-        vectors: for each question, which of ``sums`` it asks for; None for a count.
+        buckets: location of the rows.
+        sums: what is summed, in the order of the columns s0, s1, ...
+        vectors: for each question, its index in ``sums``; None for a count.
         nested: whether only the last level is counted.
     """
 
@@ -219,7 +243,7 @@ class Compiled:
 
     @classmethod
     def of(cls, stage: Stage, parts: Sequence[OpenedQuestion], descriptions: Described) -> Compiled:
-        """Args: parts, which have one bucketing. Raises: NotCompiled: something of it has no form in SQL."""
+        """Compile questions with one bucketing; raise NotCompiled if a part has no form in SQL."""
         cells = parts[0].cells
         buckets = located(stage, descriptions.of(cells), descriptions)
         sums, vectors = list[Summed](), list[int | None]()
@@ -232,9 +256,13 @@ class Compiled:
         return cls(buckets, tuple(sums), tuple(vectors), cells.space.nested)
 
     def queries(self, mark: str | None, sets: bool = False) -> list[Any]:
-        """Tables of id, rows, mark and sums, one row per bucket; or one of several ids, all but one of which are NULL.
+        """Return tables of id, rows, mark and sums with one row per bucket.
 
-        Args: mark, name of a column of hashes; sets, whether the engine has ``Dialect.sets``.
+        With GROUPING SETS it is one table of several id columns, all but one of which are NULL in each row.
+
+        Args:
+            mark: name of a column of hashes.
+            sets: ``Dialect.sets``.
         """
         table = self.buckets.stage.table
         columns = [name for vector_sum in self.sums for name in vector_sum.columns]
@@ -246,7 +274,7 @@ class Compiled:
         return [table.group_by(id=table[name]).aggregate(**totals) for name in ids]
 
     def grouped(self, answers: Sequence[Any]) -> list[Grouped]:
-        """For each column of ids. Args: answers, of the queries. Raises: as ``Grouped.of``."""
+        """Read the answers to the queries, one per id column; raises as ``Grouped.of``."""
         ids = self.buckets.ids
         if len(answers) == len(ids):
             return [Grouped.of(answer) for answer in answers]
@@ -254,7 +282,7 @@ class Compiled:
         return [Grouped.of(answer.filter(answer[name].is_valid()).drop(set(ids) - {name})) for name in ids]
 
     def totals(self, answers: Sequence[Grouped]) -> list[list[Occupied]]:
-        """For each question, the totals of the levels that are counted. Args: answers, of the queries."""
+        """Return, for each question, the totals of its levels."""
         return [self._of(vectors, answers) for vectors in self.vectors]
 
     def _of(self, vectors: int | None, answers: Sequence[Grouped]) -> list[Occupied]:
@@ -271,7 +299,7 @@ class Compiled:
 
 
 def _in_sets(groups: Any, n_columns: int) -> Any:
-    """The groups by each of the first so many columns alone, in one pass, for which Ibis has no words."""
+    """Group by each of the first ``n_columns`` columns alone, in one pass; Ibis cannot express it."""
     backend = groups.get_backend()
     query = backend.compiler.to_sqlglot(groups)
     sets = [sge.Tuple(expressions=[column.unalias()]) for column in query.selects[:n_columns]]
@@ -281,7 +309,7 @@ def _in_sets(groups: Any, n_columns: int) -> Any:
 
 
 def _shifted(occupied: Occupied, down: int) -> Occupied:
-    """The totals of a coarser level, whose ids are these without their lowest bits."""
+    """Return the totals of a coarser level, whose ids are these shifted right by ``down`` bits."""
     if not down:
         return occupied
     ids, parents = np.unique(occupied.ids >> down, return_inverse=True)

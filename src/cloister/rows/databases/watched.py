@@ -1,4 +1,4 @@
-"""Rows that come in Arrow batches, to this process or to an engine's Python workers, and how they are known again."""
+"""Rows in Arrow batches, in this process or an engine's Python workers, with the hashes that detect changes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,24 @@ from cloister.rows.workers.threads import Threads
 ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
 
 FINISH = 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53
-"""Factors by which MurmurHash3 mixes 64 bits at its end."""
+"""Multipliers of MurmurHash3's 64-bit finaliser."""
 
 
 @final
 @attrs.frozen
 class Seen:
-    """Facts of rows, seen at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
+    """Row count and hash of rows, which detect changes.
+
+    Args:
+        rows: number of usable rows.
+        mark: sum of their hashes, if known.
+    """
 
     rows: int
     mark: int | None
 
     def same(self, other: Seen) -> bool:
-        """Whether they may be the rows of another, as far as is known of these."""
+        """Return True if both may describe the same rows, as far as is known of these."""
         return self.rows == other.rows and self.mark in (None, other.mark)
 
     def plus(self, other: Seen) -> Seen:
@@ -41,7 +46,7 @@ class Seen:
 
 
 def refuse_other(facts: Seen, expected: Seen) -> None:
-    """Raises: InvalidInput unless rows are those that were seen before."""
+    """Raise InvalidInput if the rows changed since the run began."""
     if not facts.same(expected):
         raise InvalidInput(
             "the rows are not what they were when this run began: nothing of this round is answered; copy them "
@@ -50,10 +55,10 @@ def refuse_other(facts: Seen, expected: Seen) -> None:
 
 
 def hashed(rows: Floats) -> int:
-    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same.
+    """Return the sum of hashes of rows (n, d): equal rows have equal hashes, and the order of columns matters.
 
-    The last cell is mixed as well as the others: of whole numbers it has few bits, all of them high ones, which a
-    single product would leave high. Two rows that exchange it would often have the same sum.
+    The last cell is mixed like the others: integers have few bits, all of them high, which a single product would keep
+    high; two rows that exchange it would often have the same sum.
     """
     mixed = np.zeros(len(rows), np.uint64)
     for column in rows.T:
@@ -68,15 +73,15 @@ def hashed(rows: Floats) -> int:
 @final
 @attrs.frozen
 class Batches:
-    """Batches as chunks.
+    """Converter of Arrow batches to chunks.
 
     Args:
         features: names of the columns of doubles.
-        marked: names of the column of the engine's hashes, if there is one.
-        named: names of the column of users, if there is one.
+        marked: name of the column of the engine's hashes, if there is one.
+        named: name of the user column, if there is one.
         here: whether rows are hashed by ``hashed`` instead.
-        numbered: whether users have numbers; else all are 0. Then all rows are seen, those that cannot be used too, and
-            one that names nobody has a number of its own and no cells: it is in no bucket.
+        numbered: whether users have numbers (else all are 0). Then unusable rows are included; one that names nobody
+            has a number of its own and no cells, so it is in no bucket.
     """
 
     features: list[str]
@@ -87,11 +92,11 @@ class Batches:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """Columns to read."""
         return [*self.features, *self.marked, *self.named]
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, Seen]]:
-        """At least one, which may be empty, each with facts of its rows."""
+        """Yield chunks (at least one, possibly empty) with the facts of their rows."""
         start, nameless = 0, 0
         for batch in batches:
             rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in self.features]).T
@@ -118,7 +123,13 @@ class Batches:
 @final
 @attrs.frozen(eq=False)
 class Passed:
-    """One pass over some rows. Args: rows (how many there are), seen, summaries (one per question)."""
+    """Result of one pass over some rows.
+
+    Args:
+        rows: number of all rows.
+        seen: facts of the usable ones.
+        summaries: one per question.
+    """
 
     rows: int
     seen: Seen
@@ -132,10 +143,14 @@ class Passed:
 @final
 @attrs.frozen(eq=False)
 class Pass:
-    """Work of an engine's worker: a partition's rows, counted, hashed and summarised.
+    """Work of an engine's worker on a partition: count, hash and summarise its rows.
 
-    No randomness travels: questions without users' numbers draw none before the merge, and what a channel is given is
-    the worker's own. Args: round (None: rows are counted only).
+    No randomness is sent: questions without user numbers draw none before the merge, and a channel gets the worker's
+    own.
+
+    Args:
+        reading: converter of the batches.
+        round: None to count rows only.
     """
 
     reading: Batches
