@@ -105,7 +105,7 @@ def by_facet(stage: Stage, cells: Description, descriptions: Described) -> Locat
     A categorical column's code is its first positive feature, or one more than the last code if none is. A number's
     code is its bin: floor of doubles as in ``by_grid``.
     """
-    # each level's query puts all columns on the lattice, by 16 constants each; PostgreSQL's rows end at 1,664 numbers
+    # every level's query snaps all columns with 16 constants each; PostgreSQL allows 1,664 columns
     refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
     near_buckets = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], descriptions)
     located_stage = attrs.evolve(near_buckets.stage, row=stage.row)

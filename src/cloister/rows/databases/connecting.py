@@ -15,7 +15,7 @@ from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, Unkn
 from cloister.rows.databases import duckdb
 from cloister.rows.databases.database import dialect_of
 
-SAID = {
+CONNECTION_FAILURES = {
     "there is no such host": ("resolve host", "translate host name", "name or service not known", "getaddrinfo"),
     "nobody answers there: is the server running?": ("connection refused", "timed out", "timeout", "unreachable"),
     "it asks for a password: give it as PGPASSWORD, or in ~/.pgpass": ("no password supplied",),
@@ -151,7 +151,7 @@ def table_of(backend: Any, name: str, shown_address: str) -> Any:
             ibis_table.schema()
         except TableNotFound:
             continue
-        except Exception as error:  # as above: and engines have names of their own for a table that is not there
+        except Exception as error:  # as above; some engines raise their own error for a missing table
             if _missing(error):
                 continue
             raise InvalidInput(f"the table '{name}' of {shown_address} cannot be read: {_why(error)}") from None
@@ -224,7 +224,7 @@ def _file(parts: SplitResult) -> str:
 
 def _why(error: Exception) -> str:
     message = str(error).lower()
-    for meaning, parts in SAID.items():
+    for meaning, parts in CONNECTION_FAILURES.items():
         if any(part in message for part in parts):
             return meaning
     return f"its driver says {type(error).__name__}"

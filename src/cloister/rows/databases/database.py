@@ -12,9 +12,9 @@ from cloister.rows.databases.dialect import Dialect, End
 from cloister.rows.databases.duckdb import DUCKDB
 from cloister.rows.databases.features import table_names
 from cloister.rows.databases.postgres import POSTGRES
-from cloister.rows.databases.probe import tried
+from cloister.rows.databases.probe import check_engine
 from cloister.rows.databases.spark import SPARK
-from cloister.rows.databases.watched import Batches, Pass, Passed
+from cloister.rows.databases.watched import Batches, Pass, PassResult
 from cloister.rows.workers.batches import unpickled
 from cloister.rows.workers.work import packed
 
@@ -72,7 +72,7 @@ class Database:
             self._tried = True
         if self.copies:
             return self._copied(rows)
-        end = self._asked(lambda: self.dialect.begin(self.backend, self._keeps))
+        end = self._call(lambda: self.dialect.begin(self.backend, self._keeps))
         if end is not None:
             self._ends.append(end)
         elif self.dialect.hashed is None:
@@ -91,7 +91,7 @@ class Database:
             return None
 
         def ended() -> None:
-            with suppress(Exception):  # it goes with the snapshot, or the connection
+            with suppress(Exception):  # otherwise dropped with the snapshot or connection
                 drop()
 
         self._ends.append(ended)
@@ -100,7 +100,7 @@ class Database:
     @property
     def terms(self) -> int:
         """Maximum number of products per row in one query (``Dialect.terms``)."""
-        return int(self._asked(lambda: self.dialect.terms(self.backend)))
+        return int(self._call(lambda: self.dialect.terms(self.backend)))
 
     def quickest(self, columns: int) -> tuple[str, str]:
         """Return the fastest way to pass over so many columns ('workers', 'stream' or 'query'), and a reason to show.
@@ -109,11 +109,11 @@ class Database:
         ``Dialect.streams`` decides. Raises as ``answer``.
         """
         if self.dialect.spread is None:
-            quick, why = self._asked(lambda: self.dialect.streams(self.backend, columns))
+            quick, why = self._call(lambda: self.dialect.streams(self.backend, columns))
             return ("stream" if quick else "query"), str(why)
         row = self.backend.sql("SELECT CAST(1 AS DOUBLE) AS x", schema={"x": "float64"})
         try:
-            self.spread(row, Pass(Batches(["x"], [], [], True)), Passed.merge)
+            self.spread(row, Pass(Batches(["x"], [], [], True)), PassResult.merge)
         except InvalidInput as error:
             return "query", f"{self.name} has no workers with this cloister: {error}"
         return "workers", f"workers of {self.name} run this version of cloister"
@@ -131,38 +131,38 @@ class Database:
         assert spread is not None
         if self._spread is None or not self._spread[0].equals(expression):
             self._let_go()
-            self._spread = (expression, *self._asked(lambda: spread(expression)))
+            self._spread = (expression, *self._call(lambda: spread(expression)))
         run = self._spread[1]
-        return reduce(merge, unpickled(self._asked(lambda: run(packet))), work([]))
+        return reduce(merge, unpickled(self._call(lambda: run(packet))), work([]))
 
     def _let_go(self) -> None:
         if self._spread is not None:
-            with suppress(Exception):  # it goes with the session
+            with suppress(Exception):  # otherwise freed with the session
                 self._spread[2]()
         self._spread = None
 
     def answer(self, expression: Any) -> Any:
         """Return the answer to a query as an Arrow table; raise EngineFailed if there is none."""
         fetch = self.dialect.answer or (lambda query: self.dialect.stream(query, ANSWER).read_all())
-        return self._asked(lambda: fetch(expression))
+        return self._call(lambda: fetch(expression))
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield the answer as Arrow batches of at most ``size`` rows; raises as ``answer``."""
-        batches = self._asked(lambda: iter(self.dialect.stream(expression, size)))
-        while (batch := self._asked(lambda: next(batches, None))) is not None:
+        batches = self._call(lambda: iter(self.dialect.stream(expression, size)))
+        while (batch := self._call(lambda: next(batches, None))) is not None:
             yield batch
 
     def close(self) -> None:
         """End the snapshot, or drop the copy; the connection stays open for its owner."""
         self._let_go()
         while self._ends:
-            self._asked(self._ends.pop())
+            self._call(self._ends.pop())
 
     def _try(self) -> None:
         try:
-            tried(self.name, self.dialect, self.backend, self.answer)
+            check_engine(self.name, self.dialect, self.backend, self.answer)
         except EngineFailed:
-            if self.name in DIALECTS:  # it can answer: it was lost
+            if self.name in DIALECTS:  # a supported engine can answer: the connection was lost
                 raise
             raise InvalidInput(
                 f"{self.name} cannot be used: it does not answer the queries that try its arithmetic; export the rows "
@@ -181,7 +181,7 @@ class Database:
         self._ends.append(drop)
         return table
 
-    def _asked(self, action: Any) -> Any:
+    def _call(self, action: Any) -> Any:
         try:
             return action()
         except CloisterError:

@@ -56,9 +56,9 @@ def _folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="cloister-")
 
 
-def _begun(backend: Any, keeps: bool) -> End:
+def _begin(backend: Any, keeps: bool) -> End:
     if _transaction(backend) == _transaction(backend):
-        return lambda: None  # its owner's
+        return lambda: None  # the owner's transaction
     backend.raw_sql("BEGIN TRANSACTION READ ONLY")
 
     def ended() -> None:
@@ -74,9 +74,9 @@ def _transaction(backend: Any) -> Any:
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
     row_hash = builtin("hash", cells, "uint64")
-    if len(cells) > 1:  # the last one's hash is only XORed with what is mixed of the others
+    if len(cells) > 1:  # the last cell's hash is only XORed with the mixed hash of the others
         row_hash = builtin("hash", [row_hash], "uint64")
-    return (row_hash & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
+    return (row_hash & (HASHES - 1)).cast("int64")  # sums and products of unsigned integers take 128 bits
 
 
 def _finite(column: Expr) -> Expr:
@@ -133,7 +133,7 @@ def _terms(backend: Any) -> int:
     """Return 256 products per thread: a product takes a thread 2 ns per row.
 
     One thread of this process reads a row in 0.2 us and computes products almost for free. With so many products a
-    query takes about twice as long as reading the rows does, but the rows stay where they are.
+    query takes about twice as long as reading the rows, but the rows stay where they are.
     """
     ((threads,),) = backend.raw_sql("SELECT current_setting('threads')").fetchall()
     return 256 * int(threads)
@@ -143,7 +143,7 @@ def _streams(backend: Any, columns: int) -> tuple[bool, str]:
     """Stream with at most two threads; a query gets faster with every thread.
 
     Measured with two threads, on 1 and 4 million rows of 4 and 8 columns: a pass over the stream takes 0.7 to 1.0 of
-    the query's time, and 0.4 to 1.0 where rows are cached. No reason is shown, since rows are in this process either way.
+    the query's time, and 0.4 to 1.0 where rows are cached. No reason is shown: rows are local either way.
     """
     ((threads,),) = backend.raw_sql("SELECT current_setting('threads')").fetchall()
     return int(threads) <= 2, ""
@@ -199,7 +199,7 @@ def _at(values: Ints, place: Expr) -> Expr:
 
 
 DUCKDB = Dialect(
-    begin=_begun,
+    begin=_begin,
     hashed=_hashed,
     text=_text,
     utf8=_utf8,

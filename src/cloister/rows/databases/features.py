@@ -45,7 +45,7 @@ def _compared(column: Expr, dialect: Dialect) -> tuple[Expr, Callable[[str], Any
         return finite(double), lambda value: _float(double, value)
     cells = dialect.text(column)
     there = cells.notnull()
-    if kind.is_decimal():  # PostgreSQL's may be none
+    if kind.is_decimal():  # PostgreSQL's decimals may be NaN or infinite
         for none in ("NaN", "Infinity", "-Infinity"):
             there = there & ~same(cells, none, dialect)
     return there, lambda value: _spelled(cells, value, dialect)
@@ -105,7 +105,7 @@ def typed(table: Any, dialect: Dialect) -> Any:
     if dialect.table is None or not isinstance(operation, ops.DatabaseTable):
         return table
     place = operation.namespace.database, operation.namespace.catalog
-    with suppress(Exception):  # a connection that cannot answer says so when rows are asked of it
+    with suppress(Exception):  # a broken connection fails again when rows are read, with a message
         return dialect.table(table.get_backend(), operation.name, place[0] if place[1] is None else place[::-1])
     return table
 
@@ -134,8 +134,7 @@ def featured(
 ) -> tuple[Any, tuple[str, ...]]:
     """Return a table of the features as doubles or NULL, and the names of their columns.
 
-    Args:
-        beside: additional columns, by names that no feature has.
+    ``beside`` holds additional columns, by names that no feature has.
     """
     features = features_of(table, chosen, dialect)
     floats = [table[name] for name in chosen.used if table[name].type().is_floating()]

@@ -28,12 +28,7 @@ UNUSED = -1
 def labelled(
     table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, keep: Sequence[str] | None = None
 ) -> Any:
-    """Return the rows of a table with the column ``cluster``.
-
-    Args:
-        table: of Ibis.
-        chosen: columns whose features are compared.
-        keep: columns beside the label; None for all.
+    """Return the rows of a table with the column ``cluster``, beside the columns to ``keep`` (None for all).
 
     Raises:
         InvalidInput: there is a column of that name already, or the query would be too long.
@@ -77,10 +72,9 @@ def _bounded(x: Expr) -> Expr:
 
 
 def statement(backend: Any, expression: Any, view: str | None = None) -> str:
-    """Return a query in the engine's SQL, or the statement that creates a view of it, called NAME or SCHEMA.NAME.
+    """Return a query in the SQL of a backend, which need not be connected; or one that creates a view of it.
 
-    Args:
-        backend: of Ibis; it need not be connected.
+    The view is called NAME or SCHEMA.NAME.
     """
     query = dialect_of(backend).statement(backend, expression)
     return query if view is None else f"CREATE VIEW {quoted(backend, view)} AS\n{query}"
@@ -116,6 +110,6 @@ def unseen(columns: Mapping[str, bool], name: str) -> Any:
     *places, last = name.split(".")
     if not all([*places, last]) or len(places) > 2:
         raise InvalidInput(f"a table cannot be called '{name}': give NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME")
-    schema = {column: "string" if text else "int64" for column, text in columns.items()}  # so that it is cast
+    schema = {column: "string" if text else "int64" for column, text in columns.items()}  # so that numbers are cast
     catalog, database = [None, None, *places][-2:]
     return ibis.table(schema, name=last, catalog=catalog, database=database)

@@ -37,12 +37,9 @@ UNDER = 1 - 2.0**-30
 
 
 def shrunk(stage: Stage, bound: Bound, longest: int) -> Stage:
-    """Shrink integer rows to a bound.
+    """Shrink integer rows with norms of at most ``longest`` to a bound.
 
     No branch divides by zero, since an engine may evaluate all of them.
-
-    Args:
-        longest: largest norm of the rows.
 
     Raises:
         NotCompiled: squared lengths are not exact in doubles.

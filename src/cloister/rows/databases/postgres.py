@@ -65,7 +65,7 @@ def _computed(error: Exception) -> bool:
     return (getattr(error, "sqlstate", None) or "")[:2] in ("22", "2F", "38", "39", "P0")
 
 
-def _begun(backend: Any, keeps: bool) -> End:
+def _begin(backend: Any, keeps: bool) -> End:
     """Begin a snapshot, read-only unless a (temporary) table will be made in it.
 
     Raises:
@@ -88,7 +88,7 @@ def _begun(backend: Any, keeps: bool) -> End:
 
     def end() -> None:
         with suppress(Exception):
-            con.execute("SELECT 1")  # by which a connection that is lost is known: nothing is left to end
+            con.execute("SELECT 1")  # fails on a lost connection, which has no transaction to end
         begun.close()
 
     return end
@@ -121,7 +121,8 @@ def _hashed(cells: Sequence[Expr]) -> Expr:
     for cell in cells:
         if cell.type().is_floating():
             row_hash = builtin("hashfloat8extended", [cell.fill_null(float("nan")), row_hash], "int64")
-            row_hash = builtin("hashint8extended", [row_hash, integer(1)], "int64")  # of 0 it was the seed, as it came
+            # the hash of 0 is the seed unchanged: mix again
+            row_hash = builtin("hashint8extended", [row_hash, integer(1)], "int64")
         else:
             row_hash = builtin("hashtextextended", [as_text(cell).fill_null(""), row_hash], "int64")
     return row_hash & (HASHES // 2 - 1)
@@ -179,7 +180,7 @@ def _schema(backend: Any, relation: str) -> Any:
 
 def _type(backend: Any, written: str, kind: str, nullable: bool) -> dt.DataType:
     if not NO_NUMBERS.fullmatch(kind):
-        with suppress(Exception):  # of a type that Ibis does not know
+        with suppress(Exception):  # Ibis does not know every type
             return cast(dt.DataType, backend.compiler.type_mapper.from_string(written, nullable=nullable))
     return dt.Unknown(nullable=nullable)
 
@@ -195,7 +196,7 @@ def _tables(backend: Any) -> list[str]:
 
 
 def _fenced(table: Any) -> Any:
-    """Keep steps apart by a limit, across which Ibis does not merge; it writes nothing for this one (see ``statement``)."""
+    """Keep steps apart by a limit without SQL, across which Ibis does not merge (see ``statement``)."""
     return table.limit(None)
 
 
@@ -248,7 +249,7 @@ TRIED = 2**14
 
 def _streams(backend: Any, columns: int) -> tuple[bool, str]:
     """Compare the minimum times, of three runs each, of reading rows and of a query with eight centres."""
-    from psycopg import pq  # it is there: there is a connection
+    from psycopg import pq  # installed, since there is a connection
 
     if pq.__impl__ == "python":
         return False, "psycopg without its C reads rows slowly: pip install 'psycopg[binary]' to have them streamed"
@@ -266,11 +267,7 @@ def _streams(backend: Any, columns: int) -> tuple[bool, str]:
 
 
 def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.RecordBatch]:
-    """Yield the answer in batches.
-
-    Args:
-        cursor: name of a server-side cursor, which holds the rows not yet fetched; empty for none.
-    """
+    """Yield the answer in batches; a named server-side cursor holds the rows not yet fetched ("" for none)."""
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
         rows.execute(statement(expression.get_backend(), expression))
@@ -280,7 +277,7 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 
 
 POSTGRES = Dialect(
-    begin=_begun,
+    begin=_begin,
     hashed=_hashed,
     materialise=_materialised,
     double=_double,

@@ -33,7 +33,7 @@ from cloister.rows.databases.stage import (
     truncated,
     where_below,
 )
-from cloister.rows.databases.users import USER, named, told_apart
+from cloister.rows.databases.users import USER, comparable, named
 
 Answer: TypeAlias = Callable[[Any], Any]
 """Function from an expression to an Arrow table."""
@@ -112,7 +112,7 @@ HASHED: dict[str, list[str]] = {
 FINITE = np.array([cell is not None and bool(np.isfinite(float(cell))) for cell in CELLS])
 
 
-def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
+def check_engine(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
     """Raise InvalidInput if the engine's arithmetic is not exact enough for rounds."""
     wrong = _wrong_in_rows(dialect, _constants(backend, DOUBLES | INTEGERS | TEXTS), answer)
     wrong = wrong or _wrong_in_groups(_constants(backend, INTEGERS), answer)
@@ -208,7 +208,7 @@ def _trials_of_texts(t: Any, dialect: Dialect) -> list[tuple[str, Expr, AnyArray
     """Return trials of how users and category values are distinguished, in the form of ``_trials``."""
     names = named(t.word, dialect)
     assert names is not None
-    name = told_apart(names[USER], dialect)
+    name = comparable(names[USER], dialect)
     row_count = t.i.count().over(ibis.window(group_by=name)).cast("int64")
     category = Category("word", VALUES)
     features = category.one_hot(category.codes(WORDS))

@@ -55,12 +55,7 @@ class Summed:
     origins: Ints | None = None
 
     def finished(self, ids: Ints, rows: Ints, sums: Ints) -> Ints:
-        """Return the sums (m, dimension) of the vectors.
-
-        Args:
-            ids, rows: (m,) ids and row counts of the buckets.
-            sums: of the columns.
-        """
+        """Return the sums (m, dimension) of the vectors, from the ids, row counts and column sums of m buckets."""
         if self.origins is None:
             return sums
         origins = self.origins if len(self.origins) == 1 else self.origins[ids]

@@ -56,7 +56,7 @@ def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
 
     def dropped() -> None:
         nonlocal copy
-        del copy  # its blocks go when nobody refers to them any more
+        del copy  # its blocks are freed with the last reference
         backend.raw_sql(f"DROP VIEW IF EXISTS `{name}`")
 
     table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
@@ -78,9 +78,9 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
     with _unlogged():
         frame = _frame(expression).coalesce(TASKS).mapInArrow(as_cells, f"{CELL} binary")
         binary = frame.sparkSession._jvm.org.apache.spark.sql.Encoders.BINARY()
-        java_rdd = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
+        java_rdd = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own conversion pickles every cell in the JVM
         cells = pyspark.RDD(java_rdd, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
-        cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, as they are
+        cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, not serialised again
 
     def asked(work: bytes) -> Sequence[bytes]:
         with _unlogged():
@@ -117,7 +117,7 @@ def _frame(expression: Any) -> Any:
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """Silence PySpark's loggers; the caller reports errors without quoting rows."""
-    kind = import_module("pyspark.logger").PySparkLogger  # a logger of another class would not do for PySpark
+    kind = import_module("pyspark.logger").PySparkLogger  # PySpark requires its own logger class
     loggers: list[logging.Logger] = [kind.getLogger(name) for name in LOGGERS]
     were_disabled = [logger.disabled for logger in loggers]
     for logger in loggers:

@@ -129,12 +129,9 @@ Steps: TypeAlias = Callable[[Expr, Ints, Ints, int], Expr]
 
 
 def stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
-    """Return values[i], where i is the number of the ascending cuts (m,) that are at most x.
+    """Return values[i] (m + 1,), where i is the number of the ascending cuts (m,) that are at most x.
 
-    Args:
-        x: column of integer-valued doubles.
-        values: (m + 1,).
-        reach: upper bound of |x|.
+    x is a column of integer-valued doubles with |x| <= reach.
     """
     return where_below(x, cuts, [integer(value) for value in values])
 
@@ -153,7 +150,7 @@ class Stage:
         row: names of the columns (d,) that hold the rows, as doubles.
         fence: ``Dialect.fence``.
         terms: maximum number of products per row in one query.
-        bound: norm bound of lattice rows, once rows are on the lattice; public, since the domain states it.
+        bound: norm bound of rows on the lattice, which is public: the domain determines it.
         steps: ``Dialect.steps``.
         names: counter for the names of new columns.
     """

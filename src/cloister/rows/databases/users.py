@@ -5,23 +5,23 @@ user have *places* 0, 1, ..., n - 1, in the order of their cells. With s = s(key
 rows at the places p where (p m + s) mod n < m are kept. In n steps of m around a circle of n points, each of the m
 rounds comes once to one of the first m points: so m rows are kept, or all if n <= m.
 
-**Proof that it depends on the user's own rows only.** Places and n are counted among the user's own rows, and places are
-ordered by their cells; s is a function of the name and the key. No other row enters, and neither does the order in
+**Proof that it depends on the user's own rows only.** Places and n are counted among the user's own rows, and places
+are ordered by their cells; s is a function of the name and the key. No other row enters, and neither does the order in
 which an engine holds or reads rows. Hence what is kept of D and of D without one user differs by that user's kept rows,
 at most m, for every key, known or not. Rows that tie in the order have the same cells, so that it does not matter which
 of them is kept. A user's own cells do enter, unlike over files, and may: what may not is another user's row.
 
 **Fairness.** Over keys, every row is kept with the same probability m / n (up to n / 2^31), equal ones too: a value
-that many of a user's rows have is kept as often as it should be. The kept rows lie evenly in the order of the first column
-(systematic sampling), so that not all sets of m rows are equally likely.
+that many of a user's rows have is kept as often as it should be. The kept rows lie evenly in the order of the first
+column (systematic sampling), so that not all sets of m rows are equally likely.
 
 **Consistency across rounds.** Cells are compared as numbers, never as text, which session settings might change. The
 hash is the engine's own: another version of it may keep other rows; resuming is then refused, since the rows have other
 hashes.
 
 **Names.** A user's name is an integer or a text; in a text column 7 and 7.0 are one name. A column has one type, so
-that equal names are equal cells of ``USER``: numbers, or texts by their bytes, since a session's collation may equate Bo and
-bo. Different names never collide.
+that equal names are equal cells of ``USER``: numbers, or texts by their bytes, since a session's collation may equate
+Bo and bo. Different names never collide.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def named(column: Expr, dialect: Dialect) -> dict[str, Expr] | None:
         return _of_decimal(dialect.text(column), dialect)
     if kind.is_string() or kind.is_uuid():
         text = dialect.text(column)
-        there = text.notnull() & ~same(text, "", dialect)  # which takes less time than a name
+        there = text.notnull() & ~same(text, "", dialect)  # faster than comparing the name
         return {USER: ibis.ifelse(there, _of_text(text, dialect), ibis.null("string")), NAMED: there, ODD: never}
     return None
 
 
 def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
     double: Expr = column.cast("float64")
-    if dialect.finite is not None:  # by which NaN is known
+    if dialect.finite is not None:  # comparisons do not detect NaN
         double = ibis.ifelse(dialect.finite(column) | column.isinf(), double, ibis.null("float64"))
     inside: Expr = double.between(number(1 - exact), number(exact - 1))
     integral = inside.ifelse(floored(double) == double, False).fill_null(False)
@@ -117,22 +117,21 @@ def _of_text(text: Expr, dialect: Dialect) -> Expr:
     return equal(text.right(2), ".0").ifelse(short, text)
 
 
-def told_apart(name: Expr, dialect: Dialect) -> Expr:
+def comparable(name: Expr, dialect: Dialect) -> Expr:
     """Return what distinguishes two user names: numbers, or the bytes of texts."""
     return dialect.utf8(name) if name.type().is_string() else name
 
 
-def of_each(table: Any, marks: Sequence[str], dialect: Dialect) -> Any:
-    """Return a row per user: the number of the user's rows (``ROWS``), and the sums of these columns over them.
+def count_per_user(table: Any, marks: Sequence[str], dialect: Dialect) -> Any:
+    """Return a row per user: the number of the user's rows (``ROWS``), and the sums of the columns ``marks`` over them.
 
-    Args:
-        table: rows that all count, with ``USER``.
+    The table has ``USER``, and rows that all count.
     """
     sums = {name: table[name].sum() for name in marks}
-    return table.group_by(hers=told_apart(table[USER], dialect)).aggregate(**{ROWS: table.count()}, **sums)
+    return table.group_by(hers=comparable(table[USER], dialect)).aggregate(**{ROWS: table.count()}, **sums)
 
 
-def all_kept(table: Any) -> Any:
+def mark_all_kept(table: Any) -> Any:
     """Mark all rows as ``KEPT``, where no user exceeds the limit."""
     return table.mutate(**{KEPT: ibis.literal(value=True)})
 
@@ -140,19 +139,16 @@ def all_kept(table: Any) -> Any:
 def chosen(table: Any, features: tuple[str, ...], max_rows: int, key: bytes, dialect: Dialect) -> Any:
     """Add ``KEPT``, which is true in at most ``max_rows`` rows of each user.
 
-    Args:
-        table: rows that all count, with ``features`` and ``USER``.
-        key: public.
-        dialect: of an engine that has a hash.
+    All rows of the table count, and the engine has a hash. The key is public.
     """
     assert dialect.hashed is not None
     max_rows = min(max_rows, CAP)
-    hers = told_apart(table[USER], dialect)
+    hers = comparable(table[USER], dialect)
     per_user = ibis.window(group_by=hers)
     ordered = ibis.window(group_by=hers, order_by=[table[name] for name in features])
     start = dialect.hashed([table[USER].cast("string").concat(f" {key.hex()}")])
     place = ibis.row_number().over(ordered)
     placed = dialect.fence(table.mutate(place=place, many=table.count().over(per_user), start=start))
-    step = ibis.least(placed["many"], integer(max_rows))  # all are kept where it is n; p m + s is below 2^63
+    step = ibis.least(placed["many"], integer(max_rows))  # n keeps all rows; p m + s stays below 2^63
     is_kept = (placed["place"] * step + placed["start"]) % placed["many"] < step
     return dialect.fence(placed.mutate(**{KEPT: is_kept}).drop("place", "many", "start"))

@@ -26,7 +26,7 @@ FINISH = 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53
 
 @final
 @attrs.frozen
-class Seen:
+class RowFacts:
     """Row count and hash of rows, which detect changes.
 
     Args:
@@ -37,15 +37,15 @@ class Seen:
     rows: int
     mark: int | None
 
-    def same(self, other: Seen) -> bool:
+    def same(self, other: RowFacts) -> bool:
         """Return True if both may describe the same rows, as far as is known of these."""
         return self.rows == other.rows and self.mark in (None, other.mark)
 
-    def plus(self, other: Seen) -> Seen:
-        return Seen(self.rows + other.rows, (self.mark or 0) + (other.mark or 0))
+    def plus(self, other: RowFacts) -> RowFacts:
+        return RowFacts(self.rows + other.rows, (self.mark or 0) + (other.mark or 0))
 
 
-def refuse_other(facts: Seen, expected: Seen) -> None:
+def refuse_changed(facts: RowFacts, expected: RowFacts) -> None:
     """Raise InvalidInput if the rows changed since the run began."""
     if not facts.same(expected):
         raise InvalidInput(
@@ -95,7 +95,7 @@ class Batches:
         """Columns to read."""
         return [*self.features, *self.marked, *self.named]
 
-    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, Seen]]:
+    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, RowFacts]]:
         """Yield chunks (at least one, possibly empty) with the facts of their rows."""
         start, nameless = 0, 0
         for batch in batches:
@@ -114,15 +114,15 @@ class Batches:
                     rows[~named] = np.nan
             for name in self.marked:
                 mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[usable].sum())
-            yield Chunk(start, rows, users=users), Seen(int(usable.sum()), mark)
+            yield Chunk(start, rows, users=users), RowFacts(int(usable.sum()), mark)
             start += len(rows)
         if not start:
-            yield Chunk(0, np.empty((0, len(self.features))), users=np.empty(0, np.uint64)), Seen(0, 0)
+            yield Chunk(0, np.empty((0, len(self.features))), users=np.empty(0, np.uint64)), RowFacts(0, 0)
 
 
 @final
 @attrs.frozen(eq=False)
-class Passed:
+class PassResult:
     """Result of one pass over some rows.
 
     Args:
@@ -132,12 +132,12 @@ class Passed:
     """
 
     rows: int
-    seen: Seen
+    seen: RowFacts
     summaries: tuple[Any, ...]
 
-    def merge(self, other: Passed) -> Passed:
+    def merge(self, other: PassResult) -> PassResult:
         summaries = merge_summaries(self.summaries, other.summaries)
-        return Passed(self.rows + other.rows, self.seen.plus(other.seen), summaries)
+        return PassResult(self.rows + other.rows, self.seen.plus(other.seen), summaries)
 
 
 @final
@@ -156,11 +156,11 @@ class Pass:
     reading: Batches
     round: Round[Any] | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Passed:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> PassResult:
         rng = NoiseRng.secret()
 
-        def one(read: tuple[Chunk, Seen]) -> Passed:
+        def one(read: tuple[Chunk, RowFacts]) -> PassResult:
             chunk, facts = read
-            return Passed(len(chunk.rows), facts, () if self.round is None else chunk.summary(self.round, rng))
+            return PassResult(len(chunk.rows), facts, () if self.round is None else chunk.summary(self.round, rng))
 
-        return map_merge(self.reading.chunks(batches), one, Passed.merge, Threads(1).run)
+        return map_merge(self.reading.chunks(batches), one, PassResult.merge, Threads(1).run)

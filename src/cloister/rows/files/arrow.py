@@ -347,6 +347,7 @@ class Csv(_Reader):
         threads do not stop when reading ends early.
 
         Args:
+            convert: options of pyarrow, None to infer the types.
             numeric: positions of the numeric columns.
         """
         parsing = pyarrow.csv.ParseOptions(

@@ -230,10 +230,8 @@ class WholeRows:
     def _check_lines(self, data: bytes, cells: _Cells, outer: Ints, inner: Ints, holders: Ints) -> None:
         """Raise InvalidInput if the lines of a quoted cell also read as rows when its quotes are literal characters.
 
-        Args:
-            outer: positions of line breaks outside quoted cells.
-            inner: positions of line breaks inside quoted cells.
-            holders: index of the cell that holds each inner one.
+        ``outer`` and ``inner`` are the line breaks outside and inside quoted cells, ``holders`` the cell of each inner
+        one.
         """
         if not self._numeric:
             return
@@ -323,11 +321,7 @@ REWRITE = "correct the file, or have it written again by a program that quotes c
 
 
 def _first_end(data: bytes, lf: int, cr: int) -> bytes:
-    """Return the line break of the first line; empty while unknown.
-
-    Args:
-        lf, cr: positions of the first LF and CR; -1 if none.
-    """
+    """Return the first line's break, given the positions of the first LF and CR (-1: none); empty while unknown."""
     if lf >= 0 and (cr < 0 or lf < cr):
         return b"\n"
     if cr < 0 or cr == len(data) - 1:

@@ -20,11 +20,7 @@ BATCHES = 3
 
 
 def check_parquet(path: str, metadata: Any, memory: mmap.mmap) -> None:
-    """Check that a Parquet file is a single file.
-
-    Args:
-        metadata: pyarrow's metadata of the file.
-        memory: the file's bytes.
+    """Check that a Parquet file is a single file, by pyarrow's metadata and the file's bytes.
 
     Raises:
         InvalidInput: another file ends, and this one starts, after the pages that the footer describes.

@@ -57,12 +57,9 @@ class Source(Protocol):
         ...
 
     def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
-        """Yield the rows' features in file order, a bounded number of rows at a time.
+        """Yield the rows' features in file order, of all blocks or ``only`` some, a bounded number of rows at a time.
 
         A piece is invalid once the next one is requested.
-
-        Args:
-            only: blocks to read (default all).
         """
         ...
 
