@@ -27,7 +27,7 @@ CONNECTION_FAILURES = {
     "this process has it open already, in another way: give a table of that connection, as in "
     "ibis.duckdb.from_connection(con).table('NAME')": ("different configuration",),
     "it is no database of that kind": ("not a valid duckdb", "not a database", "in-memory database"),
-    "it was written by another version of the program": ("version number", "newer version"),
+    "it was written by another version of the engine": ("version number", "newer version"),
     "there is a table or view of that name already": ("already exists",),
     "permission denied": ("permission denied", "insufficient privilege", "forbidden"),
     "there is no such database": ("does not exist", "unknown database", "not found"),
@@ -205,7 +205,7 @@ def _file(parts: SplitResult) -> str:
     absolute = f"/{written.lstrip('/')}" if written.startswith("/") else written
     if not absolute.strip("/"):
         raise InvalidInput(
-            f"{parts.scheme}:// names no file, and rows in memory are those of another connection: give the file, as "
+            f"{parts.scheme}:// names no file, and an in-memory database cannot be shared: give a file, as "
             f"in {parts.scheme}:///lake.db, or in Python a table of Ibis"
         )
     paths = list(dict.fromkeys([absolute, absolute.lstrip("/")]))

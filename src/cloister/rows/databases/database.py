@@ -77,8 +77,8 @@ class Database:
             self._ends.append(end)
         elif self.dialect.hashed is None:
             raise InvalidInput(
-                f"{self.name} gives no snapshot that is known here, and no hash of rows, so that rows could change "
-                f"between rounds unseen: copy them first with --materialise (materialise=True)"
+                f"cloister knows no snapshot or row hash of {self.name}, so changes of the rows between rounds would "
+                f"go unnoticed: copy the rows with --materialise (materialise=True)"
             )
         return rows
 
@@ -165,7 +165,7 @@ class Database:
             if self.name in DIALECTS:  # a supported engine can answer: the connection was lost
                 raise
             raise InvalidInput(
-                f"{self.name} cannot be used: it does not answer the queries that try its arithmetic; export the rows "
+                f"{self.name} cannot be used: it does not answer the queries that test its arithmetic; export the rows "
                 f"to Parquet, and fit the files"
             ) from None
 
@@ -176,7 +176,7 @@ class Database:
             _interrupted(error)
             raise EngineFailed(
                 f"{self.name} could not copy the rows to a temporary table ({type(error).__name__}): --materialise "
-                f"needs the right to make one, and room for it"
+                f"needs the permission to create one, and disk space"
             ) from None
         self._ends.append(drop)
         return table

@@ -37,11 +37,11 @@ FAILURES = {
     "08": "the connection is lost",
     "25P02": "the transaction that the connection is in has failed: roll it back",
     "25P03": "it closed the connection, which waited for longer than its idle_in_transaction_session_timeout",
-    "25P04": "it closed the connection, whose transaction took longer than its transaction_timeout",
-    "40001": "it is a standby, and what it was told to write contradicts this snapshot",
+    "25P04": "it closed the connection: the transaction exceeded its transaction_timeout",
+    "40001": "it is a standby, and replicated changes conflict with this snapshot",
     "42501": "its role may not read it: GRANT SELECT on the table, and USAGE on its schema",
     "42703": "there is no such column",
-    "42846": "a column's type does not become a number: give a view that casts it",
+    "42846": "a column's type does not convert to a number: use a view that casts it",
     "42P01": "there is no such table",
     "53100": "its disk is full",
     "53200": "it has not enough memory",
@@ -79,8 +79,8 @@ def _begin(backend: Any, keeps: bool) -> End:
             con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         elif con.execute("SHOW transaction_isolation").fetchone()[0] not in REPEATABLE:
             raise InvalidInput(
-                "the connection is in a transaction that sees what others write: end it before the run, or begin it "
-                "with ISOLATION LEVEL REPEATABLE READ"
+                "the connection's open transaction sees concurrent writes: end it before the run, or begin it with "
+                "ISOLATION LEVEL REPEATABLE READ"
             )
         if not keeps:
             con.execute("SET TRANSACTION READ ONLY")

@@ -152,7 +152,7 @@ KINDS: dict[str, Sum] = {"rows": _rows, "offsets": _offsets, "clipped": _clipped
 """Compiler of each kind of vectors."""
 
 
-WRONG = "the engine's answer is not one to what it was asked: nothing was answered, and no part of an answer is kept"
+WRONG = "the engine's answer does not fit its query: nothing was answered, and no part of an answer is kept"
 
 
 @final

@@ -277,7 +277,7 @@ def longest(stage: Stage) -> int:
 def refuse_long(stage: Stage, terms: int) -> None:
     """Raise NotCompiled if a query would have more products than the engine computes in time."""
     if terms > stage.terms:
-        raise NotCompiled(f"a query of {terms} products is slower than reading the rows (the most is {stage.terms})")
+        raise NotCompiled(f"a query of {terms} products is slower than reading the rows (limit {stage.terms})")
 
 
 def refuse_wide(places: int) -> None:

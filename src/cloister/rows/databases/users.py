@@ -48,15 +48,15 @@ EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 DIGITS = "0123456789"
 
 UNNUMBERED = (
-    "rows in a database have no places by which their users could be numbered, and here each answer belongs to one: "
-    "name the column that holds a name of her own for every row, such as a primary key (--user-column NAME, "
+    "rows in a database have no places by which their users could be numbered, but here every row is a person "
+    "who answers alone: name a column with a unique value per row, such as a primary key (--user-column NAME, "
     "user_column=), or choose central components (--trust central)"
 )
 """Message for rows without user names."""
 
 SEVERAL = (
-    "two rows name one user, and here every row is a person who answers by herself: choose a user column in which no "
-    "name comes twice, or a view that holds one row of each user, or central components (--trust central)"
+    "two rows name one user, but here every row is a person who answers alone: choose a user column without "
+    "duplicates, a view with one row per user, or central components (--trust central)"
 )
 """Message for user names that occur twice."""
 

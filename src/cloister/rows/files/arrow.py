@@ -359,9 +359,8 @@ class Csv(_Reader):
             with pa.input_stream(self._path, compression=packing) as stream:
                 rows = WholeRows(self._path, self._form.delimiter, BLOCK, len(self._schema), numeric)
                 for block in rows.blocks(self._decoded(stream)):
-                    mark = (
-                        codecs.BOM_UTF8 if block.startswith(codecs.BOM_UTF8) else b""
-                    )  # belongs to a cell; pyarrow strips one, so it is doubled
+                    # a byte order mark here belongs to a cell; pyarrow strips one, so it is doubled
+                    mark = codecs.BOM_UTF8 if block.startswith(codecs.BOM_UTF8) else b""
                     options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 3, column_names=names)
                     table = pyarrow.csv.read_csv(pa.BufferReader(mark + block), options, parsing, convert)
                     yield table
