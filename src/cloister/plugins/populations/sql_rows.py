@@ -14,7 +14,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.fingerprints import ENGINE
 from cloister.core.randomness import PublicRng
 from cloister.rows.databases.database import Database
-from cloister.rows.databases.features import featured, table_name, usable, used
+from cloister.rows.databases.features import feature_table, table_name, usable, usable_rows
 from cloister.rows.databases.stage import Fence, Stage
 from cloister.rows.databases.users import (
     KEPT,
@@ -24,7 +24,7 @@ from cloister.rows.databases.users import (
     SEVERAL,
     UNNUMBERED,
     USER,
-    chosen,
+    choose_rows,
     comparable,
     count_per_user,
     mark_all_kept,
@@ -57,7 +57,7 @@ class SqlRows(TableRows):
         naming = {} if users is None else named(table[users], database.dialect)
         if naming is None:
             raise InvalidInput(NO_NAME)
-        self._given, self._features = featured(table, selection, database.dialect, naming)
+        self._given, self._features = feature_table(table, selection, database.dialect, naming)
         self._origin: Hashable = table.op()
         self._rows: Any = None
         self._copy: Any = None
@@ -158,7 +158,7 @@ class SqlRows(TableRows):
     def _named(self) -> Stage:
         """All usable rows, with the names of their users."""
         rows = self._snapshot()
-        stage = used(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
+        stage = usable_rows(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
         table = stage.table.mutate(**self._hashed(stage.table, self._marked))
         return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
 
@@ -177,7 +177,7 @@ class SqlRows(TableRows):
         assert self._limit is not None
         if not self._crowded:
             return mark_all_kept(table)
-        return chosen(table, self._features, *self._limit, self._database.dialect)
+        return choose_rows(table, self._features, *self._limit, self._database.dialect)
 
     def _choose(self) -> None:
         """Choose the rows that are kept from here on, in a copy that rounds read if the engine makes one.

@@ -19,8 +19,8 @@ from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database, dialect_of
-from cloister.rows.databases.features import table_columns, typed
-from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.features import table_columns, with_actual_types
+from cloister.rows.databases.lattices import snap_rows
 from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, NotCompiled
 from cloister.rows.databases.users import USER
@@ -94,7 +94,7 @@ class SqlTable(SqlRows):
                 "words are counted where rows are read by this process, and these are in a database: fetch them, as in "
                 "table.to_pandas(), or save them as Parquet"
             )
-        table = typed(table, dialect_of(table.get_backend()))
+        table = with_actual_types(table, dialect_of(table.get_backend()))
         chosen = select(table_columns(table), reading)
         database = Database(table, bool(reading.materialise), reading.user_column is not None)
         if passes == "workers" and database.dialect.spread is None:
@@ -194,7 +194,7 @@ class SqlTable(SqlRows):
         description = Described()
         try:
             rows = attrs.evolve(self._usable, terms=self._database.terms)
-            return Compiled.of(snapped(rows, description.of(round.domain)), parts, description)
+            return Compiled.of(snap_rows(rows, description.of(round.domain)), parts, description)
         except NotCompiled as error:
             if self._told is not None:
                 self._told(f"{error}: rows are located in Python, a batch at a time")

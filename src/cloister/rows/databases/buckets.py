@@ -107,7 +107,7 @@ def by_facet(stage: Stage, cells: Description, descriptions: Described) -> Locat
     """
     # every level's query snaps all columns with 16 constants each; PostgreSQL allows 1,664 columns
     refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
-    near_buckets = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], descriptions)
+    near_buckets = locate(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], descriptions)
     located_stage = attrs.evolve(near_buckets.stage, row=stage.row)
     ids = list[Expr]()
     for (place, values), room in zip(cells["facets"], cells["of_group"], strict=True):
@@ -234,7 +234,7 @@ def by_shell(stage: Stage, cells: Description, descriptions: Described) -> Locat
     return one_level(attrs.evolve(moved, row=stage.row), cell * (len(edges) + 1) + shell)
 
 
-def located(stage: Stage, cells: Description, descriptions: Described) -> Located:
+def locate(stage: Stage, cells: Description, descriptions: Described) -> Located:
     """Assign lattice rows to bucket ids; raise NotCompiled if there is no SQL for it, or it would be too long."""
     if cells["kind"] not in KINDS:
         raise NotCompiled(f"buckets of kind '{cells['kind']}' have no form in SQL")
@@ -246,14 +246,14 @@ def _one(stage: Stage, cells: Description, descriptions: Described) -> Located:
 
 
 def _last(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    buckets = located(stage, cells["of"], descriptions)
+    buckets = locate(stage, cells["of"], descriptions)
     group, down = buckets.levels[-1]
     return attrs.evolve(buckets, ids=buckets.ids[group : group + 1], levels=((0, down),))
 
 
 def _spared(stage: Stage, cells: Description, descriptions: Described) -> Located:
-    near_buckets = located(stage, cells["near"], descriptions)
-    buckets = located(near_buckets.stage, cells["of"], descriptions)
+    near_buckets = locate(stage, cells["near"], descriptions)
+    buckets = locate(near_buckets.stage, cells["of"], descriptions)
     spared = buckets.stage[near_buckets.ids[0]].isin(cells["bad"])
     made, names = buckets.stage.add(*(ibis.ifelse(spared, -1, buckets.stage[name]) for name in buckets.ids))
     return attrs.evolve(buckets, stage=made, ids=tuple(names))

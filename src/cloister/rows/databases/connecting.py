@@ -68,7 +68,7 @@ def _is_plain(parts: SplitResult) -> bool:
     return not set("@:") & set(parts.netloc + parts.path + parts.query + parts.fragment)
 
 
-def opened(address: str, table: str, threads: int | None = None) -> Any:
+def open_table(address: str, table: str, threads: int | None = None) -> Any:
     """Connect to a database and return one of its tables; embedded engines are opened read-only.
 
     Args:
@@ -81,7 +81,7 @@ def opened(address: str, table: str, threads: int | None = None) -> Any:
         InvalidInput: the database or table cannot be opened; the message says why.
         MissingExtra: the driver is not installed.
     """
-    backend = connected(address, threads)
+    backend = connect(address, threads)
     try:
         return table_of(backend, table, shown(address))
     except BaseException:
@@ -89,8 +89,8 @@ def opened(address: str, table: str, threads: int | None = None) -> Any:
         raise
 
 
-def connected(address: str, threads: int | None = None, writable: bool = False) -> Any:
-    """Return Ibis' backend for an address; raises as ``opened``."""
+def connect(address: str, threads: int | None = None, writable: bool = False) -> Any:
+    """Return Ibis' backend for an address; raises as ``open_table``."""
     parts = _parts(address)
     scheme = {"postgresql": "postgres"}.get(parts.scheme, parts.scheme)
     schemes = sorted(entry.name for entry in entry_points(group="ibis.backends"))
@@ -107,7 +107,7 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
     except CloisterError:
         raise
     except ImportError as error:
-        raise lacking(scheme, "reading") from error
+        raise missing_driver(scheme, "reading") from error
     except Exception as error:  # a driver's message may hold a password
         raise InvalidInput(f"{shown(address)} cannot be opened: {_why(error)}") from None
 
@@ -116,14 +116,14 @@ EXTRAS = {"duckdb": ("duckdb", "sql"), "postgres": ("psycopg", "postgres"), "pys
 """Driver and extra, by Ibis' name of an engine."""
 
 
-def lacking(name: str, purpose: str) -> CloisterError:
+def missing_driver(name: str, purpose: str) -> CloisterError:
     """Return the error for an engine whose driver is not installed."""
     if name in EXTRAS:
         return MissingExtra(*EXTRAS[name], f"{purpose} {name}")
     return InvalidInput(f"{purpose} {name} needs more of Ibis: pip install 'ibis-framework[{name}]'")
 
 
-def executed(backend: Any, statement: str, failed: str) -> None:
+def execute(backend: Any, statement: str, failed: str) -> None:
     """Execute a statement; on failure raise InvalidInput whose message starts with ``failed``."""
     try:
         backend.raw_sql(statement)
@@ -146,8 +146,8 @@ def table_of(backend: Any, name: str, shown_address: str) -> Any:
         if not last:
             continue
         try:
-            open_table = dialect_of(backend).table
-            ibis_table = backend.table(last, database=place) if open_table is None else open_table(backend, last, place)
+            load_table = dialect_of(backend).table
+            ibis_table = backend.table(last, database=place) if load_table is None else load_table(backend, last, place)
             ibis_table.schema()
         except TableNotFound:
             continue

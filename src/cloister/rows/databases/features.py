@@ -99,7 +99,7 @@ def table_name(table: Any) -> str:
     return str(operation.name) if isinstance(operation, ops.DatabaseTable) else ""
 
 
-def typed(table: Any, dialect: Dialect) -> Any:
+def with_actual_types(table: Any, dialect: Dialect) -> Any:
     """Return the table with its actual column types (``Dialect.table``); other expressions are unchanged."""
     operation = table.op()
     if dialect.table is None or not isinstance(operation, ops.DatabaseTable):
@@ -129,7 +129,7 @@ def _kind(kind: Any) -> Kind:
     return "text" if kind.is_string() else "other"
 
 
-def featured(
+def feature_table(
     table: Any, chosen: Selection, dialect: Dialect, beside: Mapping[str, Expr] | None = None
 ) -> tuple[Any, tuple[str, ...]]:
     """Return a table of the features as doubles or NULL, and the names of their columns.
@@ -165,6 +165,6 @@ def usable(table: Any, features: tuple[str, ...]) -> Any:
     return every([table[FINITE].fill_null(False), *cells] if FINITE in table.columns else cells)
 
 
-def used(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:
+def usable_rows(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:
     """Return the usable rows."""
     return Stage(table.filter(usable(table, features)), features, fence)

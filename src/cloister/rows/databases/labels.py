@@ -10,10 +10,10 @@ import ibis
 import sqlglot as sg
 
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.rows.databases.connecting import lacking
+from cloister.rows.databases.connecting import missing_driver
 from cloister.rows.databases.database import dialect_of
 from cloister.rows.databases.dialect import Dialect
-from cloister.rows.databases.features import featured, usable
+from cloister.rows.databases.features import feature_table, usable
 from cloister.rows.databases.stage import Expr, NotCompiled, Stage, clipped, integer, number, refuse_wide, total
 from cloister.rows.labelling import LARGE, SMALL, Labelling
 from cloister.rows.selection import Selection
@@ -25,7 +25,7 @@ UNUSED = -1
 """Label of a row with a missing or infinite cell."""
 
 
-def labelled(
+def label_table(
     table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, keep: Sequence[str] | None = None
 ) -> Any:
     """Return the rows of a table with the column ``cluster``, beside the columns to ``keep`` (None for all).
@@ -44,7 +44,7 @@ def labelled(
         refuse_wide(labelling.slopes.size)
     except NotCompiled as error:
         raise InvalidInput(f"{error} for a view: label files of the rows instead (cloister predict)") from None
-    rows, features = featured(table, chosen, dialect, {f"k{i}": table[name] for i, name in enumerate(beside)})
+    rows, features = feature_table(table, chosen, dialect, {f"k{i}": table[name] for i, name in enumerate(beside)})
     stage, label = _nearest(Stage(rows, features, dialect.fence), labelling)
     label = ibis.ifelse(usable(stage.table, features), label, integer(UNUSED))
     return stage.table.select(*(stage[f"k{i}"].name(name) for i, name in enumerate(beside)), label.name(LABEL))
@@ -77,10 +77,10 @@ def statement(backend: Any, expression: Any, view: str | None = None) -> str:
     The view is called NAME or SCHEMA.NAME.
     """
     query = dialect_of(backend).statement(backend, expression)
-    return query if view is None else f"CREATE VIEW {quoted(backend, view)} AS\n{query}"
+    return query if view is None else f"CREATE VIEW {quote_identifier(backend, view)} AS\n{query}"
 
 
-def quoted(backend: Any, name: str) -> str:
+def quote_identifier(backend: Any, name: str) -> str:
     """Quote a name as an identifier; raise InvalidInput if a part of it is empty."""
     parts = name.split(".")
     if not all(parts):
@@ -88,7 +88,7 @@ def quoted(backend: Any, name: str) -> str:
     return ".".join(sg.to_identifier(part, quoted=True).sql(backend.dialect) for part in parts)
 
 
-def unconnected(name: str) -> Any:
+def offline_backend(name: str) -> Any:
     """Return Ibis' backend of this name, to write queries; raise UnknownName or InvalidInput if there is none."""
     backends = {entry.name: entry for entry in entry_points(group="ibis.backends")}
     if name not in backends:
@@ -97,10 +97,10 @@ def unconnected(name: str) -> Any:
         getattr(ibis, name)  # registers its options
         return backends[name].load().Backend()
     except ImportError:
-        raise lacking(name, "writing") from None
+        raise missing_driver(name, "writing") from None
 
 
-def unseen(columns: Mapping[str, bool], name: str) -> Any:
+def declare_table(columns: Mapping[str, bool], name: str) -> Any:
     """Declare an Ibis table without connecting to it.
 
     Args:

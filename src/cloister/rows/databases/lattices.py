@@ -36,7 +36,7 @@ UNDER = 1 - 2.0**-30
 """Factor just below 1, so that rounding in a product cannot cross an integer."""
 
 
-def shrunk(stage: Stage, bound: Bound, longest: int) -> Stage:
+def shrink(stage: Stage, bound: Bound, longest: int) -> Stage:
     """Shrink integer rows with norms of at most ``longest`` to a bound.
 
     No branch divides by zero, since an engine may evaluate all of them.
@@ -61,7 +61,7 @@ def _scaled(stage: Stage, which: Expr, factor: Expr) -> Stage:
     return stage.moved([truncated(x * stage[scale]) for x in stage.x])
 
 
-def keeps(vectors: Bound, bound: Bound) -> bool:
+def is_within(vectors: Bound, bound: Bound) -> bool:
     """Return True if every vector within one bound is within the other, so that ``shrink`` changes none."""
     return vectors.l2 <= bound.l2 and (bound.l1 == bound.implied or vectors.l1 <= bound.l1)
 
@@ -70,7 +70,7 @@ FAR = 2.0**80
 """Maximum distance of a row's column from the middle of a ball, in lattice steps."""
 
 
-def snapped(stage: Stage, domain: Description) -> Stage:
+def snap_rows(stage: Stage, domain: Description) -> Stage:
     """Snap rows of features to the lattice; raise NotCompiled if there is no SQL for the domain."""
     if domain["kind"] not in KINDS:
         raise NotCompiled(f"a domain of kind '{domain['kind']}' has no form in SQL")
@@ -122,7 +122,7 @@ def _ball(stage: Stage, domain: Description) -> Stage:
     stage, (factor,) = stage.add(number(reach) / ibis.greatest(number(reach), *(x.abs() for x in stage.x)))
     stage = stage.moved([rounded(x * stage[factor]) for x in stage.x])
     bound = Bound(reach, len(stage.row))
-    return attrs.evolve(shrunk(stage, bound, bound.implied + 1), bound=bound)
+    return attrs.evolve(shrink(stage, bound, bound.implied + 1), bound=bound)
 
 
 def _reframed(stage: Stage, domain: Description) -> Stage:
@@ -157,7 +157,7 @@ def _graded(stage: Stage, domain: Description) -> Stage:
     doubles.
     """
     raw, columns = stage.row, domain["columns"]
-    other_columns = snapped(stage, domain["others"])
+    other_columns = snap_rows(stage, domain["others"])
     assert other_columns.bound is not None
     magnitudes = attrs.evolve(other_columns, row=tuple(raw[j] for j in columns))
     magnitudes = magnitudes.moved([x.abs() for x in magnitudes.x])
@@ -191,7 +191,7 @@ def _graded(stage: Stage, domain: Description) -> Stage:
 
 
 def _without(stage: Stage, domain: Description) -> Stage:
-    return snapped(attrs.evolve(stage, row=stage.row[: len(stage.row) - domain["beside"]]), domain["first"])
+    return snap_rows(attrs.evolve(stage, row=stage.row[: len(stage.row) - domain["beside"]]), domain["first"])
 
 
 def _differences(stage: Stage, middles: list[float], reaches: list[float]) -> Stage:

@@ -18,9 +18,9 @@ import sqlglot.expressions as sge
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion
 from cloister.core.types import Ints
-from cloister.rows.databases.buckets import located, norm
+from cloister.rows.databases.buckets import locate, norm
 from cloister.rows.databases.database import EngineFailed
-from cloister.rows.databases.lattices import UNDER, keeps, shrunk
+from cloister.rows.databases.lattices import UNDER, is_within, shrink
 from cloister.rows.databases.stage import (
     Described,
     Description,
@@ -65,7 +65,7 @@ class Summed:
 Sum: TypeAlias = Callable[[Located, Description, Described], Summed]
 
 
-def summed(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
+def compile_vectors(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
     """Compile vectors; raise NotCompiled if there is no SQL for them."""
     if vectors["kind"] not in KINDS:
         raise NotCompiled(f"vectors of kind '{vectors['kind']}' have no form in SQL")
@@ -76,9 +76,9 @@ def _rows(buckets: Located, vectors: Description, descriptions: Described) -> Su
     """Compile rows themselves; they are shrunk only if their domain's bound exceeds the vectors' bound."""
     stage, bound = buckets.stage, _bound(vectors)
     assert stage.bound is not None
-    if keeps(stage.bound, bound):
+    if is_within(stage.bound, bound):
         return Summed(stage, stage.row)
-    return _columns(buckets, shrunk(stage, bound, stage.bound.l2))
+    return _columns(buckets, shrink(stage, bound, stage.bound.l2))
 
 
 def _offsets(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
@@ -91,9 +91,9 @@ def _offsets(buckets: Located, vectors: Description, descriptions: Described) ->
     reach = longest(stage) + norm(centers)
     if buckets.near is not None and np.array_equal(buckets.near.centers, centers) and buckets.near.within is not None:
         reach = min(reach, buckets.near.within)
-    if len(buckets.levels) == 1 and keeps(Bound(reach, bound.dimension), bound):
+    if len(buckets.levels) == 1 and is_within(Bound(reach, bound.dimension), bound):
         return Summed(stage, stage.row, centers)
-    return _columns(buckets, shrunk(_away(buckets, centers), bound, longest(stage) + norm(centers)))
+    return _columns(buckets, shrink(_away(buckets, centers), bound, longest(stage) + norm(centers)))
 
 
 def _clipped(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
@@ -118,7 +118,7 @@ def _clipped(buckets: Located, vectors: Description, descriptions: Described) ->
     vector_bound = attrs.evolve(
         vector_bound, l1=min(vector_bound.implied, math.isqrt(centers.shape[1] * scale**2) + half)
     )
-    return _columns(buckets, stage if keeps(vector_bound, bound) else shrunk(stage, bound, vector_bound.l2))
+    return _columns(buckets, stage if is_within(vector_bound, bound) else shrink(stage, bound, vector_bound.l2))
 
 
 def _bound(vectors: Description) -> Bound:
@@ -240,12 +240,12 @@ class Compiled:
     def of(cls, stage: Stage, parts: Sequence[OpenedQuestion], descriptions: Described) -> Compiled:
         """Compile questions with one bucketing; raise NotCompiled if a part has no form in SQL."""
         cells = parts[0].cells
-        buckets = located(stage, descriptions.of(cells), descriptions)
+        buckets = locate(stage, descriptions.of(cells), descriptions)
         sums, vectors = list[Summed](), list[int | None]()
         for part in parts:
             vectors.append(None if part.vectors is None else len(sums))
             if part.vectors is not None:
-                vector_sum = summed(buckets, descriptions.of(part.vectors), descriptions)
+                vector_sum = compile_vectors(buckets, descriptions.of(part.vectors), descriptions)
                 buckets = attrs.evolve(buckets, stage=vector_sum.stage)
                 sums.append(vector_sum)
         return cls(buckets, tuple(sums), tuple(vectors), cells.space.nested)

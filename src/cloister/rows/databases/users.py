@@ -136,7 +136,7 @@ def mark_all_kept(table: Any) -> Any:
     return table.mutate(**{KEPT: ibis.literal(value=True)})
 
 
-def chosen(table: Any, features: tuple[str, ...], max_rows: int, key: bytes, dialect: Dialect) -> Any:
+def choose_rows(table: Any, features: tuple[str, ...], max_rows: int, key: bytes, dialect: Dialect) -> Any:
     """Add ``KEPT``, which is true in at most ``max_rows`` rows of each user.
 
     All rows of the table count, and the engine has a hash. The key is public.

@@ -27,7 +27,7 @@ V = TypeVar("V")
 Path: TypeAlias = str | os.PathLike[str]
 
 
-def listed(paths: Path | Sequence[Path]) -> list[str]:
+def expand_paths(paths: Path | Sequence[Path]) -> list[str]:
     """Expand paths and patterns to a list of files; the matches of a pattern are sorted.
 
     Raises:
@@ -121,7 +121,7 @@ class Done(Generic[V]):
     value: V
 
 
-def owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[Place, Owners]]:
+def part_owners(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[Place, Owners]]:
     """Return the owners of the usable rows of a part, after validating the rows (runs in a worker)."""
     keep_memory()
     usable = np.concatenate([finite(chunk.rows) for chunk in part.chunks(chosen)])
@@ -131,12 +131,12 @@ def owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[d
     return Done(part.number, part.only, len(usable), {part.place: owners})
 
 
-def joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
+def merge_results(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
     """Merge the results of two parts."""
     return Done(-1, None, one.rows + other.rows, merge(one.value, other.value))
 
 
-def passed(
+def run_pass(
     part: Part,
     chosen: Selection,
     fn: Callable[[Chunk], V],
@@ -159,5 +159,5 @@ def passed(
     chunks = part.chunks(chosen)
     if threads.count != 1:  # the next chunk reuses this one's memory
         chunks = (chunk.copied() for chunk in chunks)
-    total = map_merge(chunks, work_on, partial(joined, merge=merge), reported)
+    total = map_merge(chunks, work_on, partial(merge_results, merge=merge), reported)
     return Done(part.number, part.only, total.rows, total.value)
