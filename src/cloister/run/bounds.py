@@ -1,4 +1,4 @@
-"""Public bounds in every form that callers give them: one pair, one per column, names, a file, a ball."""
+"""Parsing of public bounds: one pair, one per column, names, a file, a ball."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELP = (
 FILES = ".toml", ".json"
 
 UNSTATED = "unknown"
-"""In place of a pair: nobody can state this column's range, and a part of the budget finds it."""
+"""Stands for a pair that nobody can state; a part of the budget finds the column's range."""
 
 
 def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
@@ -33,12 +33,14 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
     Args:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
-            pairs, of columns that are not used too; or of "lower" and "upper" to sequences, or of "center" to one and
-            of "radius" to a number. Where a column has one of these names, a mapping that can be read in one way only
-            is read in that way. In place of a pair, "unknown" stands for ``core.frames.UNKNOWN``. Two arrays for two
-            columns are refused where they could be lower and upper ends as well as pairs.
+            pairs (unused columns are ignored), of "lower" and "upper" to sequences, or of "center" to a sequence and
+            "radius" to a number. If a column has one of these names, an unambiguous mapping is still read. A pair may
+            be "unknown" (``core.frames.UNKNOWN``). Two arrays for two columns are refused if they could be lower and
+            upper ends as well as pairs.
+        columns: their names.
 
-    Raises: InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
+    Raises:
+        InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
@@ -56,9 +58,10 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
 
 def named_in(bounds: Any) -> tuple[str, ...] | None:
-    """The columns that bounds name, in a mapping or a file of one; None for bounds that name none.
+    """Return the columns that bounds name, in a mapping or a file of one; None for bounds that name none.
 
-    Raises: InvalidInput: the file cannot be read.
+    Raises:
+        InvalidInput: the file cannot be read.
     """
     if isinstance(bounds, str) and bounds.endswith(FILES):
         bounds = table_from(Path(bounds))
@@ -68,10 +71,12 @@ def named_in(bounds: Any) -> tuple[str, ...] | None:
 
 
 def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
-    """The domain of the features of a table's columns: as ``domain_of`` has it for numbers; [0, 1] for a category's
-    features, and for booleans that a mapping does not name.
+    """Return the domain of a table's features.
 
-    Raises: InvalidInput: as ``domain_of``; or bounds that do not go with categories.
+    Numbers are as for ``domain_of``; features of categories, and booleans that a mapping does not name, have [0, 1].
+
+    Raises:
+        InvalidInput: as ``domain_of``; or bounds that do not go with categories.
     """
     if isinstance(bounds, str) and bounds.endswith(FILES):
         bounds = table_from(Path(bounds))
@@ -104,7 +109,7 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
 
 
 def _by_text(bounds: Mapping[Any, Any]) -> dict[str, Any]:
-    """Bounds by the names of columns as texts: 0 is '0', as in data frames. Raises: InvalidInput: two are of one."""
+    """Return bounds by column name as text (0 becomes '0', as in data frames). Raises InvalidInput for duplicates."""
     names = [str(name) for name in bounds]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -137,7 +142,7 @@ def _number(text: Any) -> float:
 
 
 def table_from(path: Path, what: str = "bounds") -> Any:
-    """The content of a .json file, or else a .toml file. Raises: InvalidInput: it cannot be read."""
+    """Return the content of a .json file, or else a .toml file. Raises InvalidInput if it cannot be read."""
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
@@ -163,10 +168,7 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
 
 
 def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, otherwise: str) -> None:
-    """Check that a table names every column; it may name others, which are not used.
-
-    Raises: InvalidInput: it lacks some column, with the nearest of the other names.
-    """
+    """Raise InvalidInput, with the nearest other name, if a table lacks a column; it may have further ones."""
     missing = [name for name in columns if name not in given]
     if missing:
         others = [str(name) for name in given if name not in columns]
@@ -179,9 +181,10 @@ def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, oth
 
 
 def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
-    """Whether the keys are meant as column names: true if some are such names and each value is a pair.
+    """Return True if the keys are column names: some are, and each value is a pair.
 
-    Raises: InvalidInput: ambiguous (columns "lower" and "upper"): a guess could clip silently to other bounds.
+    Raises:
+        InvalidInput: ambiguous (columns "lower" and "upper"): a guess could clip silently to other bounds.
     """
     called = [name for name in columns if name in bounds]
     if not called or not all(_is_pair(value) or value == UNSTATED for value in bounds.values()):
@@ -203,19 +206,19 @@ def _is_pair(value: Any) -> bool:
 
 
 def _ends(value: Any) -> tuple[Any, ...]:
-    """A pair as given, or what stands for 'unknown'."""
+    """Return a pair as given, or ``UNKNOWN``."""
     return UNKNOWN if isinstance(value, str) and value == UNSTATED else _list(value)
 
 
 def _list(value: Any) -> tuple[Any, ...]:
-    """Several values as a tuple. Raises: InvalidInput for a single value or a text."""
+    """Return several values as a tuple. Raises InvalidInput for a single value or a text."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidInput(f"{value!r} in the bounds is one value where two or more belong: {HELP}")
     return tuple(value)
 
 
 def _from_sequence(bounds: Any, columns: Sequence[str], certain: bool = False) -> Box:
-    """Args: certain (whether several items are pairs for sure: a text or a mapping says so)."""
+    """Return the box of a sequence; ``certain`` says that its items are pairs, since a text or mapping gave them."""
     d = len(columns)
     try:
         items = [UNKNOWN if isinstance(item, str) and item == UNSTATED else item for item in bounds]
@@ -235,16 +238,15 @@ def _from_sequence(bounds: Any, columns: Sequence[str], certain: bool = False) -
 
 
 def _are_pairs(bounds: Any, items: Sequence[Any]) -> bool:
-    """Whether two items are written as pairs are: as tuples, or as lists in a list. Arrays may be either."""
+    """Return True if items are written as pairs are: tuples, or lists in a list. Arrays may be either."""
     kinds = (list, tuple) if isinstance(bounds, list) else tuple
     return all(isinstance(item, kinds) for item in items) or any(item is UNKNOWN for item in items)
 
 
 def _refuse_ends(items: Sequence[tuple[Any, ...]], d: int, written_as_pairs: bool) -> None:
-    """Refuse what can be read as (lower ends, upper ends), as other libraries take bounds, unless it is certainly
-    pairs: a guess could clip silently to other bounds.
+    """Raise InvalidInput for what could be (lower ends, upper ends), the order in which other libraries take bounds.
 
-    Raises: InvalidInput: the items are lower and upper ends of d columns, or could be.
+    A guess could clip silently to other bounds.
     """
     if [len(item) for item in items] != [d, d]:
         return

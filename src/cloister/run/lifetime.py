@@ -1,4 +1,4 @@
-"""How long a lifetime budget lasts where the same run is repeated: by the ledger's own filter, run by run."""
+"""Number of times that a lifetime budget admits the same run, by the ledger's own privacy filter."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from cloister.run.account import Account
 from cloister.run.request import PreparedRun
 
 MOST = 10_000
-"""Runs beyond which nobody counts: as many are said to be at least so many."""
+"""Runs at which counting ends; the answer is then "at least"."""
 
 
 @attrs.frozen
 class Lasting:
-    """Repetitions of one run. Args: every (a year), cost (of one), runs (how many a lifetime holds, by composition),
-    at_least (compositions of which that is only where counting ended)."""
+    """Repetitions of one run within a lifetime budget.
+
+    Args:
+        every: runs a year.
+        cost: of one run.
+        runs: number that the lifetime admits, by composition.
+
+    Attributes:
+        at_least: compositions whose number is only where counting ended.
+    """
 
     every: int
     cost: Cost
@@ -32,7 +40,7 @@ class Lasting:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Summary for people."""
         one = f"One run costs at most epsilon = {self.cost.epsilon:.4g}, delta = {self.cost.delta:.3g}"
         held = (
             f"{'at least ' if how in self.at_least else ''}{runs:,} ({how} composition): {runs / self.every:.3g} years"
@@ -43,11 +51,14 @@ class Lasting:
 
 
 def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: float | None, delta: float) -> Lasting:
-    """How many runs of a plan a lifetime still holds, at most ``MOST``: a ledger's, or one of (epsilon, delta) under
-    each composition.
+    """Return how many runs of a plan (up to ``MOST``) a lifetime budget still admits.
 
-    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set. Refused: it admits
-    no such run, whatever is left.
+    The lifetime is a ledger's, or (epsilon, delta) under each composition.
+
+    Raises:
+        InvalidInput: no lifetime is given, or two.
+        UnknownName: the ledger has no such data set.
+        Refused: it admits no such run, whatever is left.
     """
     if every < 1:
         raise InvalidInput(f"every is {every}: give how many runs there are in a year, such as 12")

@@ -1,4 +1,4 @@
-"""A result's sizes and centres as text with their standard errors: what every table, card, page and notebook shows."""
+"""Sizes and centres of a result as text with their standard errors, for every table, page and notebook."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from cloister.run.result import Result
 
 
 def center_texts(result: Result) -> list[list[str]]:
-    """Return a result's centres (k, d) as text, with the standard errors that it states, or else to six digits.
-    Coordinates in a category's values are shares."""
+    """Return a result's centres (k, d) as text, with their stated standard errors, or else to six digits.
+
+    Coordinates of one-hot columns are shares.
+    """
     (values, errors), mixed = as_shares(result), {j for each in category_places(result).values() for j in each}
     widths = widths_of(result.centers, result.details, result.domain) if errors is None else []
 
@@ -27,7 +29,7 @@ def center_texts(result: Result) -> list[list[str]]:
 
 
 def size_texts(result: Result) -> list[str] | None:
-    """Return the released sizes (k,) as text, with their standard errors; None where none were released."""
+    """Return the released sizes (k,) as text, with their standard errors; None if there are none."""
     if result.weights is None:
         return None
     errors = table_in(result.details, "weights_error", result.weights.shape)
@@ -36,7 +38,7 @@ def size_texts(result: Result) -> list[str] | None:
 
 
 def category_places(result: Result) -> dict[str, list[int]]:
-    """Return the positions of each category's values among the columns, for categories that all are there of."""
+    """Return the positions of each category's one-hot columns, for categories that have all of theirs."""
     places, found = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
     for name, (column, _) in result.one_hot.items():
         found.setdefault(column, []).append(places.get(name, -1))
@@ -44,11 +46,10 @@ def category_places(result: Result) -> dict[str, list[int]]:
 
 
 def as_shares(result: Result) -> tuple[Floats, Floats | None]:
-    """Return the centres (k, d) as people read them, and their stated errors (k, d), or None.
+    """Return the centres (k, d) for display, and their stated errors (k, d), or None.
 
-    A coordinate in a category's value is the share of the rows that have it: none is negative, and where noise lifted
-    their sum above all rows, they are divided by it, errors too. No error is larger than the way to the farthest share
-    that there can be.
+    A one-hot coordinate is the share of rows with that value: negative ones become 0, and if a category's sum exceeds
+    1, its shares and errors are divided by it. An error is at most the distance to the farthest possible share.
     """
     errors = table_in(result.details, "centers_error", result.centers.shape)
     centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
