@@ -100,12 +100,12 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         )
     box = domain_of(bounds, chosen.numbers) if chosen.numbers else None
     if isinstance(box, Ball):
-        what = "categories" if chosen.categories else "words"
-        raise InvalidInput(f"{what} need bounds per column, not a ball: give pairs for the columns of numbers")
+        feature_kind = "categories" if chosen.categories else "words"
+        raise InvalidInput(f"{feature_kind} need bounds per column, not a ball: give pairs for the columns of numbers")
     pairs = dict(zip(chosen.numbers, zip(box.lower, box.upper, strict=True), strict=True)) if box else {}
     pairs |= {name: (0.0, HALF - 1.0) for texts in chosen.texts for name in texts.features}
-    every = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
-    return Box(tuple(low for low, _ in every), tuple(high for _, high in every))
+    pairs_of_features = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
+    return Box(tuple(low for low, _ in pairs_of_features), tuple(high for _, high in pairs_of_features))
 
 
 def _by_text(bounds: Mapping[Any, Any]) -> dict[str, Any]:
@@ -141,16 +141,16 @@ def _number(text: Any) -> float:
         raise InvalidInput(f"'{text}' in the bounds is not a number: {HELP}") from None
 
 
-def table_from(path: Path, what: str = "bounds") -> Any:
+def table_from(path: Path, contents: str = "bounds") -> Any:
     """Return the content of a .json file, or else a .toml file. Raises InvalidInput if it cannot be read."""
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
         return parsed(content) if path.suffix == ".json" else parsed_toml(content)
     except OSError as error:
-        raise InvalidInput(f"cannot read the {what} file {path}: {cause(error)}") from error
+        raise InvalidInput(f"cannot read the {contents} file {path}: {cause(error)}") from error
     except ValueError as error:
-        raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
+        raise InvalidInput(f"the {contents} file {path} is not valid {kind}: {error}") from error
 
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
@@ -167,16 +167,16 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
     return _box([_ends(bounds[name]) for name in columns], columns)
 
 
-def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, otherwise: str) -> None:
+def check_named(table: Mapping[str, Any], columns: Sequence[str], contents: str, otherwise: str) -> None:
     """Raise InvalidInput, with the nearest other name, if a table lacks a column; it may have further ones."""
-    missing = [name for name in columns if name not in given]
+    missing = [name for name in columns if name not in table]
     if missing:
-        others = [str(name) for name in given if name not in columns]
-        near = nearest(missing[0], others)
-        typo = f" (they have '{near[0]}': is that meant?)" if near else ""
+        further = [str(name) for name in table if name not in columns]
+        candidates = nearest(missing[0], further)
+        typo = f" (they have '{candidates[0]}': is that meant?)" if candidates else ""
         which, them = ("column", "it") if len(missing) == 1 else ("columns", "them")
         raise InvalidInput(
-            f"no {what} for {which} {', '.join(missing)}{typo}: leave {them} out with --columns, or {otherwise}"
+            f"no {contents} for {which} {', '.join(missing)}{typo}: leave {them} out with --columns, or {otherwise}"
         )
 
 
@@ -190,9 +190,9 @@ def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
     if not called or not all(_is_pair(value) or value == UNSTATED for value in bounds.values()):
         return False
     if set(bounds) == {"lower", "upper"} and len(columns) == 2:
-        what = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
+        both = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
         raise InvalidInput(
-            f"{what}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of "
+            f"{both}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of "
             f"pairs in the order of the columns (0:120,0:250)"
         )
     return True

@@ -75,21 +75,21 @@ class Compared:
             The test statistics (..., 2), the groups' changes (..., k) in standard errors, and the change of the mean
             squared distance (...), as a logarithm.
         """
-        held = self.held(counts)
-        totals = np.maximum(np.where(held, counts, 0.0).sum(axis=(-2, -1), keepdims=True), 1.0)
-        shares = np.where(held, counts, 0.0) / totals
-        variances = ((self.errors / totals) ** 2 + self.pooled / totals).sum(axis=-3) * held[..., 0, :, :]
+        occupied = self.held(counts)
+        totals = np.maximum(np.where(occupied, counts, 0.0).sum(axis=(-2, -1), keepdims=True), 1.0)
+        shares = np.where(occupied, counts, 0.0) / totals
+        variances = ((self.errors / totals) ** 2 + self.pooled / totals).sum(axis=-3) * occupied[..., 0, :, :]
         moved = np.cumsum((shares[..., 1, :, :] - shares[..., 0, :, :])[..., ::-1], axis=-1)
         beyond = moved / np.sqrt(np.maximum(np.cumsum(variances[..., ::-1], axis=-1), 1e-300))
-        found = np.stack([np.abs(beyond).max(axis=(-2, -1)), (beyond[..., -1] ** 2).sum(axis=-1)], axis=-1)
+        statistics = np.stack([np.abs(beyond).max(axis=(-2, -1)), (beyond[..., -1] ** 2).sum(axis=-1)], axis=-1)
         costs = np.log(np.maximum(shares.sum(axis=-2) @ self.squares, 1e-300))
-        return found, beyond[..., -1], costs[..., 1] - costs[..., 0]
+        return statistics, beyond[..., -1], costs[..., 1] - costs[..., 0]
 
     def held(self, counts: Floats) -> Bools:
         """Return the mask (..., 1, 1, b) of bins from the first to the last whose rows exceed the noise."""
         noise = SEEN * np.sqrt((self.errors**2).sum(axis=(0, 1)))
-        seen = counts.sum(axis=(-3, -2), keepdims=True) > noise
-        first, last = np.maximum.accumulate(seen, axis=-1), np.maximum.accumulate(seen[..., ::-1], axis=-1)[..., ::-1]
+        clear = counts.sum(axis=(-3, -2), keepdims=True) > noise
+        first, last = np.maximum.accumulate(clear, axis=-1), np.maximum.accumulate(clear[..., ::-1], axis=-1)[..., ::-1]
         return np.asarray(first & last)
 
     @property
@@ -149,7 +149,7 @@ class Drift:
         for i, change in enumerate(self.apart):
             changed = ", changed" if abs(change) > NAMED else ""
             both = zip(self.shares[:, i].tolist(), self.share_errors[:, i].tolist(), strict=True)
-            then, now = (Estimate.of_share(*each).text for each in both)
+            then, now = (Estimate.of_share(*share).text for share in both)
             lines.append(f"  group {self.called[i]}: {then} of the rows, now {now}{changed}")
         return "\n".join(lines)
 
@@ -166,17 +166,17 @@ def drift(then: Result, now: Result) -> Drift:
         Damaged: its counts are damaged.
     """
     both, g = _compared(then, now), PublicRng.from_seed(0).child("drift").generator()
-    found, apart, change = both.tests(both.counts)
-    laws = [both.tests(both.drawn(g)) for _ in range(DRAWS // AT_ONCE)]
-    law = np.concatenate([each[0] for each in laws])
-    least = [_rarest(law, some) for some in (law, found[None])]
-    chance = float(1 + (least[0] <= least[1]).sum()) / (1 + len(law))
+    observed, apart, change = both.tests(both.counts)
+    draws = [both.tests(both.drawn(g)) for _ in range(DRAWS // AT_ONCE)]
+    law = np.concatenate([batch[0] for batch in draws])
+    ranks = [_rarest(law, statistics) for statistics in (law, observed[None])]
+    chance = float(1 + (ranks[0] <= ranks[1]).sum()) / (1 + len(law))
     sizes = np.maximum(both.counts.sum(axis=2), 0.0)
     cost = float(np.exp(change)) if both.squares.any() else None
-    low, high = np.quantile(np.concatenate([each[2] for each in laws]), [0.159, 0.841])
+    low, high = np.quantile(np.concatenate([batch[2] for batch in draws]), [0.159, 0.841])
     error = None if cost is None else cost * float(high - low) / 2
     errors = np.sqrt((both.errors**2).sum(axis=2))
-    stated = [share_errors(*each) for each in zip(sizes, errors, strict=True)]
+    stated = [share_errors(*group) for group in zip(sizes, errors, strict=True)]
     shares = sizes / np.maximum(sizes.sum(axis=1), 1.0)[:, None]
     return Drift(chance < LEVEL, chance, shares, apart, cost, error, tuple(then.called), np.array(stated))
 
@@ -190,10 +190,10 @@ def check_released(result: Result) -> None:
         )
 
 
-def _rarest(law: Floats, found: Floats) -> Ints:
+def _rarest(law: Floats, statistics: Floats) -> Ints:
     """Return, for each of (m, t) statistics, the least number over t of draws (n, t) that are as large."""
     order = np.sort(law, axis=0)
-    counts = [len(law) - np.searchsorted(order[:, j], found[:, j]) for j in range(law.shape[1])]
+    counts = [len(law) - np.searchsorted(order[:, j], statistics[:, j]) for j in range(law.shape[1])]
     return np.asarray(np.min(counts, axis=0), np.int64)
 
 
@@ -201,10 +201,10 @@ def _compared(then: Result, now: Result) -> Compared:
     """Return the two results' counts. Raises Damaged if the earlier ones are no counts, or of other groups."""
     check_released(then)
     try:
-        found = _paired(then, now)
-        if not ((np.abs(found.counts) < MOST).all() and ((found.errors >= 0) & (found.errors < MOST)).all()):
+        compared = _paired(then, now)
+        if not ((np.abs(compared.counts) < MOST).all() and ((compared.errors >= 0) & (compared.errors < MOST)).all()):
             raise ValueError("no counts")
-        return found
+        return compared
     except (KeyError, TypeError, ValueError):
         raise Damaged("the result's counts are damaged: restore the file, or make it again") from None
 
@@ -216,6 +216,6 @@ def _paired(then: Result, now: Result) -> Compared:
         errors = np.array([float(then.details["counted_error"]), error])[:, None, None]
         counts = np.stack([np.array(then.details["counted"]), new])
         return Compared(counts, np.broadcast_to(errors, counts.shape), 0.625 * edges**2)
-    sizes = [(each.weights, each.details["weights_error"]) for each in (then, now)]
+    sizes = [(result.weights, result.details["weights_error"]) for result in (then, now)]
     counts, errors = np.moveaxis(np.array(sizes, np.float64), 1, 0)[..., None]
     return Compared(counts, errors, np.zeros(1))

@@ -64,8 +64,8 @@ class Estimate:
     def figure(self) -> str:
         """Value alone: to two digits of the error; without one, a whole number in full, others to four digits."""
         if self.error is None or not math.isfinite(self.error):
-            whole = self.value.is_integer() and abs(self.value) < 1e15
-            return f"{self.value:,.0f}{self.unit}" if whole else f"{self.value:.4g}{self.unit}"
+            is_integer = self.value.is_integer() and abs(self.value) < 1e15
+            return f"{self.value:,.0f}{self.unit}" if is_integer else f"{self.value:.4g}{self.unit}"
         text = resolved(self.value, 1.0, 2, 6) if self.error <= 0 else _rounded(self.value, self._digits)
         return f"{text}{self.unit}"
 
@@ -75,32 +75,32 @@ class Estimate:
         return 1 - math.floor(math.log10(self.error or 1.0))
 
 
-def told_apart(values: Sequence[float]) -> list[str]:
+def distinguished(values: Sequence[float]) -> list[str]:
     """Return values as texts, with as many digits as distinguish them."""
     return [resolved(value, max(values) - min(values)) for value in values]
 
 
-def numbers(given: Any) -> Floats:
+def numbers(values: Any) -> Floats:
     """Return a released table of finite numbers; empty if a plugin means something else by its name."""
     try:
-        found = np.asarray(() if given is None else given, np.float64)
+        figures = np.asarray(() if values is None else values, np.float64)
     except (TypeError, ValueError):
         return np.empty(0)
-    return found if found.ndim and np.isfinite(found).all() else np.empty(0)
+    return figures if figures.ndim and np.isfinite(figures).all() else np.empty(0)
 
 
 def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
     """Return a released table of this shape, or None: a plugin's method may mean something else by the name."""
-    found = numbers(details.get(name))
-    return found if found.shape == shape else None
+    figures = numbers(details.get(name))
+    return figures if figures.shape == shape else None
 
 
 def shares_of_rows(sizes: Floats, errors: Floats | None) -> tuple[Floats, Floats | None] | None:
     """Return the groups' shares (k,) of all rows with their standard errors; None if no size is above zero."""
-    kept = np.maximum(sizes, 0.0)
-    if not kept.sum() > 0:
+    positive = np.maximum(sizes, 0.0)
+    if not positive.sum() > 0:
         return None
-    return kept / kept.sum(), None if errors is None else share_errors(kept, errors)
+    return positive / positive.sum(), None if errors is None else share_errors(positive, errors)
 
 
 def share_errors(sizes: Floats, errors: Floats) -> Floats:
@@ -110,8 +110,8 @@ def share_errors(sizes: Floats, errors: Floats) -> Floats:
     correlation with the total: rows that two groups exchange do not change the total.
     """
     total = float(sizes.sum()) or 1.0
-    others = float((errors**2).sum()) - errors**2
-    return np.asarray(np.sqrt(errors**2 + (sizes / total) ** 2 * np.maximum(others, 0.0)) / total)
+    other_variance = float((errors**2).sum()) - errors**2
+    return np.asarray(np.sqrt(errors**2 + (sizes / total) ** 2 * np.maximum(other_variance, 0.0)) / total)
 
 
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:

@@ -56,10 +56,10 @@ class ScheduledQuestion:
         """Line for people."""
         share = "" if self.share is None else f", {self.share:.1%} of the budget"
         users = "" if self.users == 1 else f", {self.users:.1%} of the users"
-        many = "bucket" if self.buckets == 1 else "buckets"
+        noun = "bucket" if self.buckets == 1 else "buckets"
         unit = "rows" if self.kind == "counts" else "half widths per column" if self.framed else "units per column"
         return (
-            f"round {self.round}: {self.kind} of {self.buckets:,} {many} by {self.mechanism}{share}{users}; standard "
+            f"round {self.round}: {self.kind} of {self.buckets:,} {noun} by {self.mechanism}{share}{users}; standard "
             f"error {self.error:.3g} {unit}"
         )
 
@@ -98,7 +98,7 @@ class Explanation:
                 f"({budget}), {self.plan.composed.trust or 'any'} trust",
                 *filter(None, [self.plan.price]),
                 *self._uncounted(),
-                *(f"  {asked.words}" for asked in self.asked),
+                *(f"  {question.words}" for question in self.asked),
                 f"No row was read and nothing was spent.{'' if self.error is None else f' {PREDICTED}.'}",
             ]
         )
@@ -118,7 +118,7 @@ class Explanation:
             "epsilon": self.plan.total.epsilon,
             "delta": self.plan.total.delta,
             "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
-            "schedule": [attrs.asdict(asked) for asked in self.asked],
+            "schedule": [attrs.asdict(question) for question in self.asked],
             "by_rows": [{"rows": rows, "method": name, "error": error} for rows, name, error in self.by_rows],
         }
 
@@ -145,8 +145,8 @@ class Explanation:
             )
         except CloisterError:
             return rows, "refused: too few for this budget", None
-        found = attrs.evolve(self.plan, composed=composed, problem=problem, choice=choice)
-        return rows, method_of(composed).spec.name, found.error
+        plan = attrs.evolve(self.plan, composed=composed, problem=problem, choice=choice)
+        return rows, method_of(composed).spec.name, plan.error
 
     @property
     def _centers(self) -> str:
@@ -187,25 +187,25 @@ def explain(request: Request, columns: Sequence[str], chosen: Selection | None =
     if plan.rows is None:
         counted(session, shares(plan.budget)[0], plan.problem.k)
     method.cluster(plan.problem, session, seed.child("method"))
-    every = plan.levels
-    asked = tuple(
-        _asked(plan, every, round.index + 1, part, question)
+    stack = plan.levels
+    schedule = tuple(
+        _scheduled(plan, stack, round.index + 1, part, question)
         for round, questions in zip(session.rounds, session.asked, strict=True)
         for part, question in zip(round.parts, questions, strict=True)
     )
-    return Explanation(plan, plan.error, asked)
+    return Explanation(plan, plan.error, schedule)
 
 
-def _asked(
-    plan: PreparedRun, every: Sequence[Level], number: int, part: OpenedQuestion, question: Question[Any, Any]
+def _scheduled(
+    plan: PreparedRun, stack: Sequence[Level], number: int, part: OpenedQuestion, question: Question[Any, Any]
 ) -> ScheduledQuestion:
     budget, events = plan.budget, part.channel.events
-    level = clustering(every)
+    level = clustering(stack)
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
     variance, domain = question.variance(level.problem.context(question.budget)), level.problem.domain
     framed = level.wrapper is not None and isinstance(domain, Box) and part.vectors is not None
-    unit = every[0].problem.domain.unit / domain.unit if framed else 1.0
+    unit = stack[0].problem.domain.unit / domain.unit if framed else 1.0
     return ScheduledQuestion(
         number,
         "counts" if part.vectors is None else "sums",

@@ -213,8 +213,8 @@ def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, s
 
 def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
     """Return the method's clustering."""
-    found: Clustering = _replayed(lambda: plan.composed.value.cluster(plan.problem, session, seed.child("method")))
-    return found
+    clustering: Clustering = _replayed(lambda: plan.composed.value.cluster(plan.problem, session, seed.child("method")))
+    return clustering
 
 
 def _replayed(stage: Callable[[], V]) -> V:

@@ -42,12 +42,12 @@ class Lasting:
     def text(self) -> str:
         """Summary for people."""
         one = f"One run costs at most epsilon = {self.cost.epsilon:.4g}, delta = {self.cost.delta:.3g}"
-        held = (
+        amounts = (
             f"{'at least ' if how in self.at_least else ''}{runs:,} ({how} composition): {runs / self.every:.3g} years"
             f"{' or more' if how in self.at_least else ''}"
             for how, runs in self.runs.items()
         )
-        return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(held)}."
+        return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(amounts)}."
 
 
 def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: float | None, delta: float) -> Lasting:
@@ -71,11 +71,11 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
         )
     cost, unit = Cost.reserved(plan.total, plan.budget), plan.total.unit
     if account is not None:
-        known = {each.dataset: each for each in Ledger.open(account.ledger).status()}
-        if account.dataset not in known:
-            raise UnknownName("data set", account.dataset, known)
-        found = known[account.dataset]
-        lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
+        statuses = {entry.dataset: entry for entry in Ledger.open(account.ledger).status()}
+        if account.dataset not in statuses:
+            raise UnknownName("data set", account.dataset, statuses)
+        status = statuses[account.dataset]
+        lives = [(Lifetime(status.dataset, status.lifetime, status.composition, status.unit), status.spent)]
         lives[0][0].check_run(unit, plan.budget)
     else:
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)

@@ -27,13 +27,13 @@ def planned_run(request: Request, population: Population[Any], account: Account 
     table = population.selection if isinstance(population, SelectsColumns) else None
     request = request if account is None else account.asked(request)
     plan = prepare(request, population.columns, chosen_columns=table)
-    for what, there in (
+    for feature, there in (
         ("a ledger", account is not None),
         ("a session of parties", isinstance(population, Joining)),
         ("an engine with workers", getattr(population, "apart", False)),
     ):
         if there:
-            refuse_unregistered(plan.composed, what)
+            refuse_unregistered(plan.composed, feature)
     return plan if account is None else account.begun(plan, request, table)
 
 

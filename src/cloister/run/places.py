@@ -36,16 +36,16 @@ STORES = frozenset(
 
 def refuse_foreign_address(rows: Any) -> None:
     """Raise InvalidInput for addresses of remote files (s3://), and of databases without slashes (duckdb:lake.db)."""
-    for each in rows if isinstance(rows, (list, tuple)) else [rows]:
-        scheme = each.lstrip().partition("://")[0].lower() if is_address(each) else None
+    for source in rows if isinstance(rows, (list, tuple)) else [rows]:
+        scheme = source.lstrip().partition("://")[0].lower() if is_address(source) else None
         if scheme == "file":
             raise InvalidInput("'file://' begins the address of a file: give its path alone")
         if scheme in STORES:
             raise InvalidInput(
                 f"'{scheme}://' begins the address of a file elsewhere: fetch it first, and give its path"
             )
-        kind = each.partition(":")[0] if isinstance(each, str) and ":" in each else None
-        if kind in LOOKS and not is_address(each):
+        kind = source.partition(":")[0] if isinstance(source, str) and ":" in source else None
+        if kind in LOOKS and not is_address(source):
             raise InvalidInput(f"'{kind}:' begins a database's address: write it as {LOOKS[kind]}, with --table NAME")
 
 
@@ -57,7 +57,7 @@ def is_ibis_table(rows: Any) -> bool:
 def in_database(rows: Any) -> bool:
     """Return True if rows are an address, a list with an address, or an Ibis table."""
     several = rows if isinstance(rows, (list, tuple)) else [rows]
-    return any(is_address(each) for each in several) or is_ibis_table(rows)
+    return any(is_address(source) for source in several) or is_ibis_table(rows)
 
 
 def _is_relation(rows: Any) -> bool:
@@ -106,9 +106,9 @@ def refuse_path(rows: Any) -> None:
 def refuse_unordered(rows: Any) -> None:
     """Raise InvalidInput for rows in a database, which have no order for answers per row."""
     if is_ibis_table(rows) or _is_relation(rows):
-        what, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
+        kind, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
         raise InvalidInput(
-            f"rows of a {what} have no order: fetch them, as in rows.{how}(), or have the engine label them "
+            f"rows of a {kind} have no order: fetch them, as in rows.{how}(), or have the engine label them "
             f"(cloister predict --sql)"
         )
 
@@ -126,26 +126,26 @@ def population_of(rows: Any, reading: Reading) -> Any:
     """Return the population that reads rows, wherever they are. Raises CloisterError as ``run.fit.source`` does."""
     for refuse in (refuse_relation, refuse_lazy, refuse_foreign_address):
         refuse(rows)
-    where = place_of(rows)
-    refuse_elsewhere(reading, where)
-    if where == "databases":
+    place = place_of(rows)
+    refuse_elsewhere(reading, place)
+    if place == "databases":
         return _of_table(rows, reading)
-    kind = registry().load(registry().spec("Population", POPULATIONS[where]))
+    kind = registry().load(registry().spec("Population", POPULATIONS[place]))
     return kind([rows] if isinstance(rows, (str, Path)) else rows, reading)
 
 
-def refuse_elsewhere(reading: Reading, where: Where) -> None:
+def refuse_elsewhere(reading: Reading, place: Where) -> None:
     """Raise InvalidInput for an option that applies to rows of another place only."""
-    if others := reading.elsewhere(where):
-        names, only = ", ".join(others), {options_of_rows()[name].only for name in others}
+    if misplaced := reading.elsewhere(place):
+        names, only = ", ".join(misplaced), {options_of_rows()[name].only for name in misplaced}
         if "databases" in only:
             raise InvalidInput(
                 f"{names} go with a database's address: give that, such as duckdb:///lake.db, or leave them out"
             )
-        raise InvalidInput(f"these rows are in {IN_WORDS[where]}: leave out {names}, for files alone")
-    if reading.users is not None and where != "memory":
+        raise InvalidInput(f"these rows are in {IN_WORDS[place]}: leave out {names}, for files alone")
+    if reading.users is not None and place != "memory":
         raise InvalidInput(
-            f"users of rows in {IN_WORDS[where]} are named by one of their columns: give its name (user_column=)"
+            f"users of rows in {IN_WORDS[place]} are named by one of their columns: give its name (user_column=)"
         )
     if reading.engine == "duckdb":
         raise InvalidInput(

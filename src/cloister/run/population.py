@@ -35,23 +35,23 @@ def check_users(total: PrivacyTarget, population: Population[Any], trust: str) -
 
     Where every row is a numbered person (Local, Shuffled), names are required if only they give the numbers.
     """
-    known = isinstance(population, HoldsUsers) and population.has_users
+    has_users = isinstance(population, HoldsUsers) and population.has_users
     if _numbered(trust):
         if isinstance(population, NumbersByName):
-            if not known:
+            if not has_users:
                 population.number_by_name()  # which says what is missing
-        elif known:
+        elif has_users:
             raise InvalidInput(
                 f"under {trust} trust a row's user is numbered by its place here, and has this row alone: leave the "
                 f"user column out"
             )
         return
-    if known and total.unit == "rows":
+    if has_users and total.unit == "rows":
         raise InvalidInput(
             "rows are of users: give the most rows of one user that may count, a public number (--rows-per-user M, "
             "rows_per_user=M)"
         )
-    if total.unit == "users" and not known:
+    if total.unit == "users" and not has_users:
         raise InvalidInput(
             "at most so many rows of each user may count, but the rows do not say whose they are: give the column that "
             "does (--user-column NAME, user_column=, or users= for an array)"

@@ -73,17 +73,17 @@ class RequiredBudget:
         """Summary for people."""
         budget = f"no epsilon up to {MOST_EPSILON:g}" if self.epsilon is None else f"epsilon = {self.epsilon.epsilon:g}"
         rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
-        found = self.epsilon is not None or self.rows is not None
-        numbers = sorted({each.rows for each in self.table})
+        exists = self.epsilon is not None or self.rows is not None
+        numbers = sorted({forecast.rows for forecast in self.table})
         lines = [
             f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
             f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows."
-            + (f" In nine data sets of ten at most {loss_upper_bound(self.error):.2g} is then lost." if found else ""),
+            + (f" In nine data sets of ten at most {loss_upper_bound(self.error):.2g} is then lost." if exists else ""),
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
-            row = (each for each in self.table if each.epsilon == epsilon)
-            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in row))
+            row = (forecast for forecast in self.table if forecast.epsilon == epsilon)
+            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(forecast.error):>19}" for forecast in row))
         lines += [f"WARNING: {text}." for text in self.warnings]
         return "\n".join([*lines, f"No row was read and nothing was spent. {PREDICTED}."])
 
@@ -92,8 +92,8 @@ class RequiredBudget:
         return attrs.asdict(self) | {"at_most": loss_upper_bound(self.error)}
 
 
-def _enough(found: Forecast, error: float) -> bool:
-    return found.error is not None and found.error <= error
+def _enough(forecast: Forecast, error: float) -> bool:
+    return forecast.error is not None and forecast.error <= error
 
 
 def _shown(error: float | None) -> str:
@@ -113,25 +113,25 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
         raise InvalidInput("no public number of rows: give --rows N (rows=N), a round figure of the right size")
 
     def at(rows: int, epsilon: float) -> Forecast:
-        asked = attrs.evolve(request, rows=rows, epsilon=epsilon)
+        variant = attrs.evolve(request, rows=rows, epsilon=epsilon)
         with suppress(CloisterError):
-            return Forecast(rows, epsilon, prepare(asked, columns, chosen_columns=chosen).error)
+            return Forecast(rows, epsilon, prepare(variant, columns, chosen_columns=chosen).error)
         return Forecast(rows, epsilon, None)
 
     plan = prepare(request, columns, chosen_columns=chosen)
-    own = Forecast(request.rows, request.epsilon, plan.error)
-    if own.error is None:
+    base = Forecast(request.rows, request.epsilon, plan.error)
+    if base.error is None:
         raise InvalidInput(f"'{request.method}' predicts no error: leave the method to auto, or name one that does")
-    most = max(request.most, 2)
-    table = tuple(at(max(most, round(part * own.rows)), epsilon) for epsilon in EPSILONS for part in ROWS)
-    poor = [each for each in (own, *table) if not _enough(each, error)]
-    epsilons = [LEAST_EPSILON, *(each.epsilon for each in poor if each.rows == own.rows)]
-    numbers = [most, *(each.rows for each in poor if each.epsilon == own.epsilon)]
+    fewest_rows = max(request.most, 2)
+    table = tuple(at(max(fewest_rows, round(part * base.rows)), epsilon) for epsilon in EPSILONS for part in ROWS)
+    poor = [forecast for forecast in (base, *table) if not _enough(forecast, error)]
+    epsilons = [LEAST_EPSILON, *(forecast.epsilon for forecast in poor if forecast.rows == base.rows)]
+    numbers = [fewest_rows, *(forecast.rows for forecast in poor if forecast.epsilon == base.epsilon)]
     return RequiredBudget(
         error,
-        own,
-        _least(lambda x: at(own.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),
-        _least(lambda x: at(round(_two_digits(x)), own.epsilon), max(numbers), MOST_ROWS, error),
+        base,
+        _least(lambda x: at(base.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),
+        _least(lambda x: at(round(_two_digits(x)), base.epsilon), max(numbers), MOST_ROWS, error),
         table,
         tuple(map(str, before(plan))),
     )
@@ -150,8 +150,8 @@ def _least(at: Callable[[float], Forecast], low: float, high: float, error: floa
         return None
     while high > low * STEPS:
         middle = math.sqrt(low * high)
-        if _enough(found := at(middle), error):
-            high, best = middle, found
+        if _enough(candidate := at(middle), error):
+            high, best = middle, candidate
         else:
             low = middle
     return best

@@ -111,14 +111,14 @@ class Result:
             if registry().spec("Method", name).objective:
                 return registry().spec("Method", name).objective
         names = [name, *(str(part.get("name", "")) for part in slots.values())]
-        return "k-median" if any("median" in each for each in names) else "k-means"
+        return "k-median" if any("median" in part_name for part_name in names) else "k-means"
 
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:
         """One-hot columns, each with its category's column and value. Raises Damaged if categories are malformed."""
         try:
-            given = dict(self.problem.get("categories", {})).items()
-            return {f"{column}={value}": (column, str(value)) for column, values in given for value in values}
+            categories = dict(self.problem.get("categories", {})).items()
+            return {f"{column}={value}": (column, str(value)) for column, values in categories for value in values}
         except (TypeError, ValueError):
             raise Damaged("the result's categories are damaged: they should be lists of values by column") from None
 
@@ -126,8 +126,8 @@ class Result:
     def numeric(self) -> list[int]:
         """Positions of the numeric columns; of all columns if fewer than two are numeric."""
         spread = self.one_hot
-        found = [j for j, name in enumerate(self.columns) if name not in spread]
-        return found if len(found) > 1 else list(range(len(self.columns)))
+        positions = [j for j, name in enumerate(self.columns) if name not in spread]
+        return positions if len(positions) > 1 else list(range(len(self.columns)))
 
     @property
     def by_size(self) -> list[int]:
@@ -140,10 +140,10 @@ class Result:
         """Display names of the groups (k,): number, and the name that ``named`` gave."""
         names: Any = self.details.get("group_names")  # a plugin's method may mean something else by it
         k = len(self.centers)
-        known = (
+        valid = (
             isinstance(names, list) and len(names) == k and all(isinstance(n, str) and n.isprintable() for n in names)
         )
-        return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
+        return [f"{i} {names[i] if valid else ''}".strip() for i in range(k)]
 
     @property
     def group_names(self) -> list[str]:
@@ -160,19 +160,19 @@ class Result:
             InvalidInput: a group that does not exist or has two names; a name that is no text, is empty, longer than 40
                 characters, a number, or another group's.
         """
-        found, numbers = [""] * len(self.centers), [str(i) for i in range(len(self.centers))]
-        for key, given in names.items():
-            number, name = str(key).strip(), str(given).strip()
+        group_names, numbers = [""] * len(self.centers), [str(i) for i in range(len(self.centers))]
+        for key, value in names.items():
+            number, name = str(key).strip(), str(value).strip()
             if number not in numbers:
                 raise InvalidInput(f"there is no group {number!r} to be named: their numbers are 0 to {numbers[-1]}")
-            if not isinstance(given, str) or not re.fullmatch(r"(?!\d+$).{1,40}", name) or not name.isprintable():
+            if not isinstance(value, str) or not re.fullmatch(r"(?!\d+$).{1,40}", name) or not name.isprintable():
                 raise InvalidInput(
-                    f"{given!r} is no name of group {number}: give a line of at most 40 characters that is no number"
+                    f"{value!r} is no name of group {number}: give a line of at most 40 characters that is no number"
                 )
-            if found[int(number)] or name in found:
+            if group_names[int(number)] or name in group_names:
                 raise InvalidInput(f"a second name of group {number}, or a second group named {name!r}: leave one out")
-            found[int(number)] = name
-        return attrs.evolve(self, details={**self.details, "group_names": found})
+            group_names[int(number)] = name
+        return attrs.evolve(self, details={**self.details, "group_names": group_names})
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON: numbers keep all their digits."""
@@ -366,10 +366,10 @@ def _check_component(config: Any) -> None:
 def _domain(bounds: Mapping[str, Any], columns: int) -> Box | Ball:
     """Return the domain of a result's bounds. Raises KeyError, TypeError, ValueError or InvalidInput if malformed."""
     ends = [tuple(bounds[end]) for end in (("center",) if "radius" in bounds else ("lower", "upper"))]
-    found = Ball(ends[0], bounds["radius"]) if "radius" in bounds else Box(ends[0], ends[1])
-    if found.dimension != columns:
+    domain = Ball(ends[0], bounds["radius"]) if "radius" in bounds else Box(ends[0], ends[1])
+    if domain.dimension != columns:
         raise ValueError("bounds of other columns")
-    return found
+    return domain
 
 
 def _seal(text: str) -> str:

@@ -69,8 +69,8 @@ class SingleBucket:
 
 def shares(budget: Budget) -> tuple[Budget, Budget]:
     """Return the count's and the method's parts of a run's budget. The count spends no delta."""
-    first, rest = budget.split(SHARE, 1 - SHARE)
-    return attrs.evolve(first, delta=0.0), attrs.evolve(rest, delta=budget.delta)
+    first, remainder = budget.split(SHARE, 1 - SHARE)
+    return attrs.evolve(first, delta=0.0), attrs.evolve(remainder, delta=budget.delta)
 
 
 def with_count(
@@ -115,7 +115,7 @@ def with_count(
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
 
 
-def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:
+def after_count(planned: Callable[[int], Planned], picked: Planned, rows: int) -> Planned:
     """Return the plan for the counted number of rows, within the budget fixed for it beforehand.
 
     If the method picked for that number pays in another measure, the one picked before is kept.
@@ -123,13 +123,13 @@ def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -
     Raises:
         Refused: no plan exists for so many rows (the range of unknown columns cannot be found).
     """
-    budget = before[1].budget
+    budget = picked[1].budget
     try:
         composed, problem, choice = planned(rows)
     except CloisterError as error:
         raise Refused(f"about {rows:,} rows were counted, which is paid for, and {error}") from None
     if problem.budget.measure != budget.measure:
-        composed, problem, choice = before
+        composed, problem, choice = picked
     return composed, attrs.evolve(problem, rows=rows, budget=budget), choice
 
 
@@ -141,19 +141,19 @@ def counted(session: Session[Any], budget: Budget, k: int) -> int:
 
 def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
     """Return warnings if the count is mostly noise, or at most k; budget is the whole run's, problem has the count."""
-    first, found = shares(budget)[0], list[str]()
+    first, texts = shares(budget)[0], list[str]()
     if problem.rows <= problem.k:
-        found.append(
+        texts.append(
             f"WARNING: no more rows were counted than centres were asked for ({problem.k}), and that number "
             f"was taken in place of the count: ask for far fewer centres."
         )
     error = math.sqrt(_question(first).variance(problem.context(first)))
     if error > DOUBTED * problem.rows:
-        found.append(
+        texts.append(
             f"WARNING: the count of the rows has a standard error of {error:,.0f}. What was planned by it may suit "
             f"other numbers: give --rows N (rows=N), a round public figure, if there is one."
         )
-    return tuple(found)
+    return tuple(texts)
 
 
 def _question(budget: Budget) -> Question[Any, Any]:

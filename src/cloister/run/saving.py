@@ -48,7 +48,7 @@ def _temporary(target: Path) -> Path:
 
 
 def checked_target(
-    path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
+    path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), contents: str = "results"
 ) -> Path:
     """Return the path of a file to save, checked before any row is read.
 
@@ -57,7 +57,7 @@ def checked_target(
     """
     target = Path(path)
     if target.suffix not in endings:
-        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target}'")
+        raise InvalidInput(f"{contents} are saved as {' or '.join(endings)}, not '{target}'")
     folder = target.parent
     if not folder.is_dir():
         raise InvalidInput(f"cannot write {target}: there is no folder {folder}")

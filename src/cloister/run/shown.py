@@ -15,7 +15,8 @@ def center_texts(result: Result) -> list[list[str]]:
 
     Coordinates of one-hot columns are shares.
     """
-    (values, errors), mixed = as_shares(result), {j for each in category_places(result).values() for j in each}
+    values, errors = as_shares(result)
+    mixed = {j for places in category_places(result).values() for j in places}
     widths = widths_of(result.centers, result.details, result.domain) if errors is None else []
 
     def text(i: int, j: int) -> str:
@@ -33,16 +34,16 @@ def size_texts(result: Result) -> list[str] | None:
     if result.weights is None:
         return None
     errors = table_in(result.details, "weights_error", result.weights.shape)
-    every = [None] * len(result.weights) if errors is None else errors.tolist()
-    return [Estimate.of_size(*each).text for each in zip(result.weights.tolist(), every, strict=True)]
+    stated = [None] * len(result.weights) if errors is None else errors.tolist()
+    return [Estimate.of_size(*size).text for size in zip(result.weights.tolist(), stated, strict=True)]
 
 
 def category_places(result: Result) -> dict[str, list[int]]:
     """Return the positions of each category's one-hot columns, for categories that have all of theirs."""
-    places, found = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
+    places, by_category = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
     for name, (column, _) in result.one_hot.items():
-        found.setdefault(column, []).append(places.get(name, -1))
-    return {column: every for column, every in found.items() if min(every) >= 0}
+        by_category.setdefault(column, []).append(places.get(name, -1))
+    return {column: positions for column, positions in by_category.items() if min(positions) >= 0}
 
 
 def as_shares(result: Result) -> tuple[Floats, Floats | None]:
@@ -55,10 +56,10 @@ def as_shares(result: Result) -> tuple[Floats, Floats | None]:
     centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
     errors = None if errors is None else errors.copy()
     for places in category_places(result).values():
-        held = np.maximum(centers[:, places], 0.0)
-        whole = np.maximum(held.sum(axis=1, keepdims=True), 1.0)
-        centers[:, places] = held / whole
+        shares = np.maximum(centers[:, places], 0.0)
+        totals = np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+        centers[:, places] = shares / totals
         if errors is not None:
             farthest = np.maximum(centers[:, places], 1 - centers[:, places])
-            errors[:, places] = np.minimum(errors[:, places] / whole, farthest)
+            errors[:, places] = np.minimum(errors[:, places] / totals, farthest)
     return centers, errors

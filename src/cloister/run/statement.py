@@ -139,14 +139,14 @@ class PrivacyStatement:
             lines.append(f"WARNING: {caution}.")
         warnings = [note for note in self.notes if note.startswith("WARNING")]
         lines += [_first_sentence(note) for note in warnings]
-        others = [] if self.rows_per_user is None else [f"At most {self.rows_per_user:,} rows of each user were kept."]
+        notes = [] if self.rows_per_user is None else [f"At most {self.rows_per_user:,} rows of each user were kept."]
         if self.count_share:
-            others.append(f"{self.rows:,} rows: a noisy count, for {self.count_share:.0%} of the budget.")
-        others.append("Rows outside the public bounds were clipped to them.")
-        others += [_first_sentence(note) for note in self.notes if note not in warnings]
-        shown = others[: max(0, BRIEF - 1 - len(lines))]
-        rest = "" if len(shown) == len(others) else f" (and {len(others) - len(shown)} more notes)"
-        return [*lines, *shown, f"{_in_a_line(self.spends)} The whole statement{rest}: --verbose, or the saved result."]
+            notes.append(f"{self.rows:,} rows: a noisy count, for {self.count_share:.0%} of the budget.")
+        notes.append("Rows outside the public bounds were clipped to them.")
+        notes += [_first_sentence(note) for note in self.notes if note not in warnings]
+        shown = notes[: max(0, BRIEF - 1 - len(lines))]
+        tail = "" if len(shown) == len(notes) else f" (and {len(notes) - len(shown)} more notes)"
+        return [*lines, *shown, f"{_in_a_line(self.spends)} The whole statement{tail}: --verbose, or the saved result."]
 
     def _whole(self) -> list[str]:
         lines = [self.headline]
@@ -229,14 +229,14 @@ class PrivacyStatement:
         """Read the output of ``as_dict``. Raises KeyError, TypeError or ValueError for anything else."""
         facts = {field.name: data[field.name] for field in attrs.fields(cls)}
         spends = tuple(Spend(**spend) for spend in data["spends"])
-        found = cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
-        for each in (found, *spends):
-            _check_kinds(each)
-        if found.trust not in TRUSTS or not all(s.measure in UNITS for s in spends):
+        statement = cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
+        for record in (statement, *spends):
+            _check_kinds(record)
+        if statement.trust not in TRUSTS or not all(s.measure in UNITS for s in spends):
             raise ValueError("no such trust or measure")
-        if not all(isinstance(note, str) for note in found.notes):
+        if not all(isinstance(note, str) for note in statement.notes):
             raise TypeError("notes are text")
-        return found
+        return statement
 
 
 def _check_kinds(facts: Any) -> None:
@@ -260,20 +260,20 @@ def large_delta(delta: float, rows: int) -> str:
 
 def alike(spends: Sequence[Spend]) -> list[tuple[Spend, list[str]]]:
     """Return the budget's lines in order, each with all questions of its round that read alike."""
-    found = dict[tuple[Any, ...], tuple[Spend, list[str]]]()
+    lines = dict[tuple[Any, ...], tuple[Spend, list[str]]]()
     for s in spends:
         key = s.round, _kind(s), s.mechanism, _cost(s)
-        found.setdefault(key, (s, []))[1].append(s.question)
-    return list(found.values())
+        lines.setdefault(key, (s, []))[1].append(s.question)
+    return list(lines.values())
 
 
 def _budget(spends: Sequence[Spend]) -> list[str]:
     """Return a line per question, in order; questions of a round that read alike share one."""
     return [
-        f"  round {s.round + 1}, {asked[0]}: {s.mechanism}, {_cost(s)}"
-        if len(asked) == 1
-        else f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
-        for s, asked in alike(spends)
+        f"  round {s.round + 1}, {questions[0]}: {s.mechanism}, {_cost(s)}"
+        if len(questions) == 1
+        else f"  round {s.round + 1}, {len(questions)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
+        for s, questions in alike(spends)
     ]
 
 
@@ -302,9 +302,9 @@ def _kind(spend: Spend) -> str:
 
 
 def _cost(spend: Spend) -> str:
-    own = f", delta {spend.delta:.3g}" if spend.delta else ""
+    delta = f", delta {spend.delta:.3g}" if spend.delta else ""
     users = "" if spend.users == 1.0 else f" of {spend.users:.1%} of the users"
-    return f"{UNITS[spend.measure]} {spend.amount:.6g}{own}{users}"
+    return f"{UNITS[spend.measure]} {spend.amount:.6g}{delta}{users}"
 
 
 def state(
@@ -344,7 +344,7 @@ def state(
                     )
                 )
     needed = max((min_honest_users(round) for round in rounds), default=0)
-    left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
+    remaining_epsilon = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
         trust,
         epsilon,
@@ -355,7 +355,7 @@ def state(
         private,
         simulated,
         needed,
-        left if needed else None,
+        remaining_epsilon if needed else None,
         count_share,
         rows_per_user,
         notes,

@@ -69,9 +69,9 @@ def untrusted(result: Result) -> list[str]:
     """Return sentences on centres whose errors say not to trust their size or place; each centre is in at most one."""
     empty = hardly_any(result)
     doubts = np.column_stack([small_sizes(result), lost_places(result)]) & ~empty[:, None]
-    found = list[str]()
+    texts = list[str]()
     if empty.any():
-        found.append(
+        texts.append(
             f"{empty.sum()} of {len(empty)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
@@ -82,12 +82,12 @@ def untrusted(result: Result) -> list[str]:
             for i, row in enumerate(doubts)
             if row.any()
         ]
-        found.append(
+        texts.append(
             f"not to be trusted: centre {_named(which)}. A size is within {UNSURE:g} stated errors of zero, or a "
             f"place is off by more than the distance to the next centre by its stated errors: ask for fewer centres, "
             f"or give narrower bounds or more budget"
         )
-    return found
+    return texts
 
 
 def hardly_any(result: Result) -> Bools:
@@ -141,11 +141,11 @@ def misjudged(result: Result) -> list[str]:
     errors, rows = table_in(result.details, "weights_error", (len(result.centers),)), result.privacy.rows
     if result.weights is None or errors is None or result.privacy.count_share:
         return []
-    found = float(result.weights.sum())
-    if found - CERTAIN * float(np.abs(errors).sum()) <= MANY * rows:
+    total = float(result.weights.sum())
+    if total - CERTAIN * float(np.abs(errors).sum()) <= MANY * rows:
         return []
     return [
-        f"the released sizes add up to about {found:,.0f} rows, and {rows:,} were said to be there: what was planned "
+        f"the released sizes add up to about {total:,.0f} rows, and {rows:,} were said to be there: what was planned "
         f"by that number suits fewer rows. Give a round public figure of the right size (--rows, rows=), or none"
     ]
 
@@ -161,16 +161,16 @@ def at_bounds(result: Result) -> list[str]:
     ends; nor do the features of categories. Balls are skipped: normalised rows (embeddings) lie on their border.
     """
     domain, spread = result.domain, result.one_hot
-    kept = [j for j, name in enumerate(result.columns) if name not in spread]
-    if not isinstance(domain, Box) or domain.dimension != len(result.columns) or not kept:
+    numeric = [j for j, name in enumerate(result.columns) if name not in spread]
+    if not isinstance(domain, Box) or domain.dimension != len(result.columns) or not numeric:
         return []
-    lower, upper = np.array(domain.lower)[kept], np.array(domain.upper)[kept]
-    near, centers = BORDER * (upper - lower), result.centers[:, kept]
-    low, high = centers <= lower + near, centers >= upper - near
+    lower, upper = np.array(domain.lower)[numeric], np.array(domain.upper)[numeric]
+    margin, centers = BORDER * (upper - lower), result.centers[:, numeric]
+    low, high = centers <= lower + margin, centers >= upper - margin
     telling = (low & (lower != 0)) | high
     if not (telling.any(axis=1) | (low | high).all(axis=1)).all():
         return []
-    names = _named([result.columns[kept[j]] for j in np.flatnonzero((low | high).any(axis=0))])
+    names = _named([result.columns[numeric[j]] for j in np.flatnonzero((low | high).any(axis=0))])
     return [
         f"every centre lies at an end of the declared bounds ({names}): rows beyond an end are clipped to it. Check "
         f"that the bounds are those of these columns, one pair (lower, upper) each and in the columns' units"
@@ -193,10 +193,10 @@ SHOWN = 6
 def beyond(result: Result) -> list[str]:
     """Return a sentence (without full stop) on centres that clipped rows may have moved, if any."""
     cut = ends_cut(result)
-    near = np.zeros(result.centers.shape, np.bool_) if cut is None else centers_at_ends(result, cut)
-    if not near.any():
+    at_end = np.zeros(result.centers.shape, np.bool_) if cut is None else centers_at_ends(result, cut)
+    if not at_end.any():
         return []
-    which = _named([f"{i} ({_columns(result, row)})" for i, row in enumerate(near) if row.any()])
+    which = _named([f"{i} ({_columns(result, row)})" for i, row in enumerate(at_end) if row.any()])
     return [
         f"at an end of the interval that zoom narrowed a column to: centre {which}. Rows of such a group may lie "
         f"beyond: they were clipped, and its standard errors do not cover how far that moved the centre. Narrower "
@@ -212,12 +212,13 @@ def unproved(result: Result) -> list[str]:
     cut = ends_cut(result)
     if cut is None or not cut.any() or (share := _share(result)) <= GROUP:
         return []
-    most = (
+    limit = (
         "how many cannot be told" if share >= 1 else f"groups of less than {share:.1%} of the rows may be unseen there"
     )
     return [
         f"zoom narrowed the bounds of {_columns(result, cut[:, 0] | cut[:, 1])} to where it saw rows. Rows beyond were "
-        f"clipped, which no size, centre or standard error shows, and {most}. Narrower bounds or more budget would tell"
+        f"clipped, which no size, centre or standard error shows, and {limit}. Narrower bounds or more "
+        f"budget would tell"
     ]
 
 
@@ -238,8 +239,8 @@ def centers_at_ends(result: Result, cut: Bools) -> Bools:
     intervals = _intervals(result)
     assert intervals is not None
     errors = table_in(result.details, "centers_error", result.centers.shape)
-    near = np.maximum(NEAR * (intervals[:, 1] - intervals[:, 0]), 0.0 if errors is None else CLEAR * errors)
-    low, high = result.centers - near <= intervals[:, 0], result.centers + near >= intervals[:, 1]
+    margin = np.maximum(NEAR * (intervals[:, 1] - intervals[:, 0]), 0.0 if errors is None else CLEAR * errors)
+    low, high = result.centers - margin <= intervals[:, 0], result.centers + margin >= intervals[:, 1]
     return np.asarray((low & cut[:, 0]) | (high & cut[:, 1]), np.bool_)
 
 
@@ -259,8 +260,8 @@ def _columns(result: Result, which: Bools) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    ending = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + ending
 
 
 LISTED = 0.2
@@ -278,8 +279,8 @@ def unlisted(result: Result) -> tuple[str, ...]:
     shares = dict[str, float]()
     for name, (column, value) in result.one_hot.items():
         if name in places:
-            held = np.average(np.clip(result.centers[:, places[name]], 0.0, 1.0), weights=weights)
-            shares[column] = shares.get(column, 0.0) + float(held)
+            part = np.average(np.clip(result.centers[:, places[name]], 0.0, 1.0), weights=weights)
+            shares[column] = shares.get(column, 0.0) + float(part)
             values.setdefault(column, []).append(value)
     return tuple(
         f"by the released centres about {share:.0%} of the rows hold a listed value of category '{column}' "
