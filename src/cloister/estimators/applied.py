@@ -15,7 +15,7 @@ from cloister.estimators.parameters import warn
 from cloister.estimators.rows import among, refuse_others, refusing, table
 from cloister.rows.frames import frame_of, picked
 from cloister.rows.selection import table_columns
-from cloister.run.estimates import distinguished
+from cloister.run.estimates import distinct_texts
 from cloister.run.fit import source
 from cloister.run.places import refuse_unordered
 from cloister.run.result import Result
@@ -83,7 +83,7 @@ class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             moved, outside = self.result_.clipped(rows)
             score = self._score_of(moved if clip and outside.any() else rows)
             if clip and outside.any():
-                clipped, unclipped = distinguished([score, self._score_of(rows)])
+                clipped, unclipped = distinct_texts([score, self._score_of(rows)])
                 words = (
                     f"the score {clipped} is of rows clipped to the bounds, as the run clipped them: of the rows as "
                     f"they are it is {unclipped} (score(X, clip=False))"

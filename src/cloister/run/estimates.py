@@ -75,7 +75,7 @@ class Estimate:
         return 1 - math.floor(math.log10(self.error or 1.0))
 
 
-def distinguished(values: Sequence[float]) -> list[str]:
+def distinct_texts(values: Sequence[float]) -> list[str]:
     """Return values as texts, with as many digits as distinguish them."""
     return [resolved(value, max(values) - min(values)) for value in values]
 
