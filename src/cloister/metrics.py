@@ -1,8 +1,7 @@
-"""How good released centres are, measured on the caller's own rows.
+"""Quality metrics of released centres, computed on the caller's own rows.
 
-**Nothing here is private.** Every figure is computed from raw rows, without noise: it is for the data holder's own
-eyes, and publishing it is outside the guarantee of the run that released the centres. The centres of a private run stay
-private whatever is measured; the measurements are not.
+**Nothing here is private.** Every figure is computed from raw rows, without noise: publishing it is outside the
+guarantee of the run that released the centres. The centres themselves stay private.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from cloister.rows.labelling import Labelling
 from cloister.rows.workers.threads import Threads
 
 _CHUNK = 2**16
-"""Numbers that are worked on at once: they and what is made of them stay in a core's second-level cache."""
+"""Numbers per chunk: they and the intermediate results fit a core's second-level cache."""
 
 _ABREAST = 64
-"""Rows of a sample that are compared with the whole of it at once: fewer would read it from memory too often."""
+"""Rows compared with the whole sample at once: fewer would read it from memory too often."""
 
 _LABELLED = 2**16
 """Rows that are labelled at once."""
 
 
 def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | None = None) -> float:
-    """Sum over the rows of (distance to the nearest centre)^power. Computed from raw rows: NOT private.
+    """Return the sum over rows of (distance to the nearest centre)^power. Computed from raw rows: NOT private.
 
     Args:
         rows: (n, d) numbers of any real type; read in chunks, so that a memory map stays on disk.
@@ -39,7 +38,8 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | N
         power: 2 is the k-means cost, 1 the k-median cost.
         threads: by default one per core.
 
-    Raises: InvalidInput: empty or not finite input, or shapes that do not fit.
+    Raises:
+        InvalidInput: empty or not finite input, or shapes that do not fit.
     """
     if not (math.isfinite(power) and power > 0):
         raise InvalidInput(f"the power of a cost must be positive and finite, not {power}: 2 is k-means, 1 k-median")
@@ -47,15 +47,17 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | N
     labelling = Labelling.of(places)
 
     def away(part: slice) -> list[float]:
-        some = table[part]
-        label = labelling.labels(some, part.start)
-        return [_cost(some[few], places, label[few], power) for few in _parts(some, max(1, _CHUNK // some.shape[1]))]
+        batch = table[part]
+        label = labelling.labels(batch, part.start)
+        return [
+            _cost(batch[rows], places, label[rows], power) for rows in _parts(batch, max(1, _CHUNK // batch.shape[1]))
+        ]
 
     return math.fsum(value for values in Threads(threads).run(away, _parts(table, _LABELLED)) for value in values)
 
 
 def _cost(rows: AnyArray, centers: Floats, label: Ints, power: float) -> float:
-    """Cost of rows whose labels are known: computed from their differences from their centres."""
+    """Return the cost of rows with these labels, from differences, which lose no digits far from the origin."""
     away = np.take(centers, label, axis=0, mode="clip")
     np.subtract(rows, away, out=away, dtype=np.float64)
     if power == 2:
@@ -64,7 +66,7 @@ def _cost(rows: AnyArray, centers: Floats, label: Ints, power: float) -> float:
 
 
 def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
-    """Normalised intra-cluster variance, the k-means cost over n. Computed from raw rows: NOT private.
+    """Return the normalised intra-cluster variance, the k-means cost over n. Computed from raw rows: NOT private.
 
     Args: rows (n, d), centers (k, d).
 
@@ -75,7 +77,7 @@ def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
 
 
 def k_median_cost(rows: ArrayLike, centers: ArrayLike) -> float:
-    """Sum over the rows of the distance to the nearest centre. Computed from raw rows: NOT private.
+    """Return the sum over rows of the distance to the nearest centre. Computed from raw rows: NOT private.
 
     Args: rows (n, d), centers (k, d).
     """
@@ -83,7 +85,7 @@ def k_median_cost(rows: ArrayLike, centers: ArrayLike) -> float:
 
 
 def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: int = 0) -> float:
-    """Mean silhouette of the clusters around the centres, in [-1, 1]. Computed from raw rows: NOT private.
+    """Return the mean silhouette of the clusters around the centres, in [-1, 1]. Computed from raw rows: NOT private.
 
     -1 when all rows (of the sample) are nearest to one centre (FastLloyd, appendix D), 0 when every row is alone.
 
@@ -111,32 +113,32 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
 
 
 def _silhouette(rows: Floats, labels: Ints) -> float:
-    """Mean silhouette by distances that keep their digits wherever the rows lie, which a product of rows loses."""
-    _, own = np.unique(labels, return_inverse=True)
-    sizes, about = np.bincount(own), CentersAboutMean.of(rows)
-    member = np.eye(len(sizes))[own]
+    """Return the mean silhouette, by distances that keep their digits far from the origin, unlike inner products."""
+    _, cluster = np.unique(labels, return_inverse=True)
+    sizes, about = np.bincount(cluster), CentersAboutMean.of(rows)
+    member = np.eye(len(sizes))[cluster]
 
     def scores(part: slice) -> Floats:
         away = np.empty((part.stop - part.start, len(rows)))
         about.fill(rows[part], away, part.start)
-        sums, mine = away @ member, own[part]
-        each = np.arange(len(mine)), mine
-        inside = sums[each] / np.maximum(sizes[mine] - 1, 1)
-        others = sums / sizes
-        others[each] = np.inf
-        outside = others.min(axis=1)
+        sums, own_cluster = away @ member, cluster[part]
+        own_entries = np.arange(len(own_cluster)), own_cluster
+        inside = sums[own_entries] / np.maximum(sizes[own_cluster] - 1, 1)
+        means = sums / sizes
+        means[own_entries] = np.inf
+        outside = means.min(axis=1)
         larger = np.maximum(inside, outside)
-        apart = np.divide(outside - inside, larger, out=np.zeros(len(mine)), where=larger > 0)
-        return np.where(sizes[mine] > 1, apart, 0.0)
+        apart = np.divide(outside - inside, larger, out=np.zeros(len(own_cluster)), where=larger > 0)
+        return np.where(sizes[own_cluster] > 1, apart, 0.0)
 
     return float(np.concatenate(list(Threads(None).run(scores, _parts(rows, _ABREAST)))).mean())
 
 
 def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
-    """Davies-Bouldin index of the clusters around the centres, small is good. Computed from raw rows: NOT private.
+    """Return the Davies-Bouldin index of the clusters, lower is better. Computed from raw rows: NOT private.
 
-    Computed about the clusters' own means, not the centres. Infinite when all rows are nearest to one centre
-    (FastLloyd, appendix D), 0 when every row is alone.
+    It uses the clusters' own means, not the centres. Infinite when all rows are nearest to one centre (FastLloyd,
+    appendix D), 0 when every row is alone.
 
     Args: rows (n, d), centers (k, d).
 
@@ -149,18 +151,20 @@ def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
         return math.inf
     if clusters == len(labels):
         return 0.0
-    used, own = np.unique(labels, return_inverse=True)
+    used, cluster = np.unique(labels, return_inverse=True)
     means, away = places[used].copy(), np.zeros(clusters)
     for j in range(clusters):
-        rows_there = table[own == j].astype(np.float64)
+        rows_there = table[cluster == j].astype(np.float64)
         means[j] += (rows_there - means[j]).mean(axis=0)  # about the centre: a mean of large numbers loses digits
         away[j] = np.linalg.norm(rows_there - means[j], axis=1).mean()
     return davies_bouldin_of(means, away)
 
 
 def davies_bouldin_of(means: Floats, spreads: Floats) -> float:
-    """Davies-Bouldin index of clusters with these means (k, d) and mean distances (k,) of their rows from them; 0 where
-    no row is off its mean, or all means are one."""
+    """Return the Davies-Bouldin index of clusters with means (k, d) and mean distances (k,) of rows from them.
+
+    It is 0 if every row is at its mean, or all means are equal.
+    """
     apart = np.linalg.norm(means[:, None] - means[None], axis=2)
     if not spreads.any() or not apart.any():
         return 0.0
@@ -169,7 +173,7 @@ def davies_bouldin_of(means: Floats, spreads: Floats) -> float:
 
 
 def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
-    """Mean squared distance between centres and reference centres, under the one-to-one matching that minimises it.
+    """Return the mean squared distance between centres and reference centres under the optimal one-to-one matching.
 
     As private as the reference is: centres found without privacy (``reference_centers``) make it NOT private.
 
@@ -179,18 +183,23 @@ def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
     """
     from scipy.optimize import linear_sum_assignment
 
-    found, wanted = _numbers("centers", centers), _numbers("reference", reference)
-    if found.shape != wanted.shape:
-        raise InvalidInput(f"centers of shape {found.shape} cannot be matched with a reference of shape {wanted.shape}")
-    squared = np.square(found[:, None, :] - wanted[None, :, :]).sum(axis=2)
+    matched, target = _numbers("centers", centers), _numbers("reference", reference)
+    if matched.shape != target.shape:
+        raise InvalidInput(
+            f"centers of shape {matched.shape} cannot be matched with a reference of shape {target.shape}"
+        )
+    squared = np.square(matched[:, None, :] - target[None, :, :]).sum(axis=2)
     row, column = linear_sum_assignment(squared)
     return float(squared[row, column].mean())
 
 
 def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
-    """Centres (k, d) of scikit-learn's k-means, the best of 10 k-means++ starts. Computed from raw rows: NOT private.
+    """Return centres (k, d) of scikit-learn's k-means, best of 10 starts. Computed from raw rows: NOT private.
 
-    Args: rows (n, d) with n >= k, k (number of centres), seed (of the k-means++ starts).
+    Args:
+        rows: (n, d) with n >= k.
+        k: number of centres.
+        seed: of the k-means++ starts.
     """
     table = _table("rows", rows)
     if not 1 <= k <= len(table):
@@ -198,14 +207,14 @@ def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
     from sklearn.cluster import KMeans
 
     starts: Any = 10  # a number as well as the text that the annotation-free default suggests
-    found = KMeans(n_clusters=k, init="k-means++", n_init=starts, random_state=seed).fit(_numbers("rows", table))
-    return np.asarray(found.cluster_centers_, np.float64)
+    model = KMeans(n_clusters=k, init="k-means++", n_init=starts, random_state=seed).fit(_numbers("rows", table))
+    return np.asarray(model.cluster_centers_, np.float64)
 
 
 @final
 @attrs.frozen
 class Mean:
-    """A mean over independent runs, with its 95% interval.
+    """Mean over independent runs, with its 95% interval.
 
     Args:
         value: the mean.
@@ -220,7 +229,7 @@ class Mean:
 
 
 def mean_interval(values: ArrayLike) -> Mean:
-    """The mean of independent runs and its 95% Student-t interval: value +- t(0.975; m - 1) s / sqrt(m).
+    """Return the mean of independent runs and its 95% Student-t interval: value +- t(0.975; m - 1) s / sqrt(m).
 
     Args:
         values: (m,) finite figures. Leave out infinite ones (Davies-Bouldin of a single cluster) and say how many.
@@ -241,7 +250,7 @@ def mean_interval(values: ArrayLike) -> Mean:
 @final
 @attrs.frozen
 class Evaluation:
-    """All figures of one set of centres. Computed from raw rows: NOT private.
+    """Metrics of one set of centres. Computed from raw rows: NOT private.
 
     Args:
         nicv: k-means cost over n.
@@ -258,15 +267,18 @@ class Evaluation:
     center_mse: float | None = None
 
     def as_dict(self) -> dict[str, float | str | None]:
-        """The figures by name, fit for JSON: infinity becomes the text 'inf'."""
+        """Return the metrics by name, fit for JSON: infinity becomes the text 'inf'."""
         figures: dict[str, float | None] = attrs.asdict(self)
         return {name: "inf" if figure == math.inf else figure for name, figure in figures.items()}
 
 
 def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = None) -> Evaluation:
-    """All figures at once. Computed from raw rows: NOT private.
+    """Return all metrics. Computed from raw rows: NOT private.
 
-    Args: rows (n, d), centers (k, d), reference (k, d) such as ``reference_centers`` finds.
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+        reference: (k, d), such as ``reference_centers`` returns.
     """
     table, places = _fitting(rows, centers)
     return Evaluation(
@@ -279,20 +291,27 @@ def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = 
 
 
 def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, units: ArrayLike | None = None) -> Ints:
-    """Index (n,) of every row's nearest centre; of equal centres the first. Computed from raw rows: NOT private.
+    """Return the index (n,) of every row's nearest centre. Computed from raw rows: NOT private.
 
-    A row's label depends on that row alone, and is the same in SQL: ``rows.labelling`` has the formula.
+    Of equally near centres it is the first. A row's label depends on that row alone, and is the same in SQL
+    (formula: ``rows.labelling``).
 
-    Args: rows (n, d), centers (k, d), threads (None: one per core), units (d,) of distances, column by
-    column (None: 1).
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+        threads: by default one per core.
+        units: (d,) unit of distance in each column; None: 1.
     """
     return _labels(*_fitting(rows, centers), threads, None if units is None else _list("units", units))
 
 
 def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Floats:
-    """CentersAboutMean (n, k) of every row to every centre. Computed from raw rows: NOT private.
+    """Return the distances (n, k) of every row to every centre. Computed from raw rows: NOT private.
 
-    Args: rows (n, d), centers (k, d), threads (None: one per core).
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+        threads: by default one per core.
     """
     table, places = _fitting(rows, centers)
     out, about = np.empty((len(table), len(places))), CentersAboutMean.of(places)
@@ -321,43 +340,43 @@ def _labels(rows: AnyArray, centers: Floats, threads: int | None = None, units: 
 
 
 def _fitting(rows: ArrayLike, centers: ArrayLike) -> tuple[AnyArray, Floats]:
-    """Rows in their own type and centres as float64, with their dimensions checked against each other."""
+    """Return rows in their own type and centres as float64, of the same number of columns."""
     table, places = _table("rows", rows), _numbers("centers", centers)
     if table.shape[1] != places.shape[1]:
         raise InvalidInput(f"rows have {table.shape[1]} columns and centers {places.shape[1]}")
     return table, places
 
 
-def _numbers(what: str, values: ArrayLike) -> Floats:
-    """A non-empty table of finite float64."""
-    numbers = _table(what, values).astype(np.float64)
-    check_finite(what, numbers)
+def _numbers(name: str, values: ArrayLike) -> Floats:
+    """Return a non-empty table of finite float64."""
+    numbers = _table(name, values).astype(np.float64)
+    check_finite(name, numbers)
     return numbers
 
 
-def _table(what: str, values: ArrayLike) -> AnyArray:
-    """A non-empty table of real numbers, in their own type."""
-    table = _array(what, values)
+def _table(name: str, values: ArrayLike) -> AnyArray:
+    """Return a non-empty table of real numbers, in their own type."""
+    table = _array(name, values)
     if table.ndim != 2 or 0 in table.shape:
-        raise InvalidInput(f"{what} must be a table of shape (n, d) that is not empty, not of shape {table.shape}")
+        raise InvalidInput(f"{name} must be a table of shape (n, d) that is not empty, not of shape {table.shape}")
     return table
 
 
-def _list(what: str, values: ArrayLike) -> Floats:
-    """A list of finite float64, possibly empty."""
-    numbers = _array(what, values).astype(np.float64)
+def _list(name: str, values: ArrayLike) -> Floats:
+    """Return a list of finite float64, possibly empty."""
+    numbers = _array(name, values).astype(np.float64)
     if numbers.ndim != 1:
-        raise InvalidInput(f"{what} must be a plain list of numbers, not of shape {numbers.shape}")
+        raise InvalidInput(f"{name} must be a plain list of numbers, not of shape {numbers.shape}")
     if not np.isfinite(numbers).all():
-        raise InvalidInput(f"{what} must be finite: number {int(np.argmin(np.isfinite(numbers)))} is not")
+        raise InvalidInput(f"{name} must be finite: number {int(np.argmin(np.isfinite(numbers)))} is not")
     return numbers
 
 
-def _array(what: str, values: ArrayLike) -> AnyArray:
+def _array(name: str, values: ArrayLike) -> AnyArray:
     try:
         array: AnyArray = np.asarray(values)
     except ValueError as error:
-        raise InvalidInput(f"{what} must be numbers in a regular shape: {error}") from error
+        raise InvalidInput(f"{name} must be numbers in a regular shape: {error}") from error
     if array.dtype.kind not in "biuf":
-        raise InvalidInput(f"{what} must be real numbers, not of type {array.dtype}")
+        raise InvalidInput(f"{name} must be real numbers, not of type {array.dtype}")
     return array

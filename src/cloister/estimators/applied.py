@@ -1,4 +1,4 @@
-"""What a fitted estimator says about rows that its caller holds: labels, distances, scores. None of it is private."""
+"""Labels, distances and scores of the caller's rows by a fitted estimator: NOT private."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cloister.estimators.parameters import warn
 from cloister.estimators.rows import among, refuse_others, refusing, table
 from cloister.rows.frames import frame_of, picked
 from cloister.rows.selection import table_columns
-from cloister.run.estimates import told_apart
+from cloister.run.estimates import distinct_texts
 from cloister.run.fit import source
 from cloister.run.places import refuse_unordered
 from cloister.run.result import Result
 
 
 class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
-    """Released centres, applied to rows. ``PrivateClusterer`` releases them."""
+    """Base class that applies released centres to rows; ``PrivateClusterer`` releases them."""
 
     result_: Result
     cluster_centers_: Floats
@@ -31,14 +31,16 @@ class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     user_column: str | None
 
     _power: ClassVar[int] = 2
-    """The exponent of distances in the cost that ``score`` takes."""
+    """Exponent of distances in the cost behind ``score``."""
 
     _by_names: bool = False
-    """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
+    """True if columns of a data frame were selected by name, so that new frames may have others."""
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
-        """Index (n,) of the nearest released centre of each row of X; -1 for rows that cannot be used, if ``missing``
-        is 'drop'. NOT private: it tells about the rows you pass."""
+        """Return the index (n,) of each row's nearest released centre. NOT private: computed from the rows you pass.
+
+        With ``missing='drop'``, rows with missing or infinite cells have the label -1.
+        """
         with refusing():
             rows, used = self._usable(X)
             if not len(rows):
@@ -47,25 +49,33 @@ class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             return labels if len(rows) == len(used) else among(used, labels, -1)
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Distances (n, n_clusters) to the released centres, in the run's units where columns are scaled; NaN for rows
-        that cannot be used, if ``missing`` is 'drop'. NOT private: it tells about the rows you pass."""
+        """Return distances (n, n_clusters) to the released centres. NOT private: computed from the rows you pass.
+
+        If columns are scaled, distances are in the run's units. With ``missing='drop'``, rows with missing or infinite
+        cells have NaN.
+        """
         with refusing():
             rows, used, centers = self._measured(X)
             if not len(rows):
                 return np.full((len(used), len(centers)), np.nan)
-            found = metrics.distances(rows, centers, self.threads)
-            return found if len(rows) == len(used) else among(used, found, np.nan)
+            away = metrics.distances(rows, centers, self.threads)
+            return away if len(rows) == len(used) else among(used, away, np.nan)
 
-    def score(self, X: Any, y: Any = None, *, clip: bool = True, **others: Any) -> float:  # noqa: N803
-        """Minus the cost of the rows of X that can be used, clipped to the bounds as the run clipped them: the sum of
-        squared distances to the nearest centre, for k-median of distances. NOT private: it tells about the rows you
-        pass.
+    def score(self, X: Any, y: Any = None, *, clip: bool = True, **kwargs: Any) -> float:  # noqa: N803
+        """Return minus the cost of the usable rows of X. NOT private: computed from the rows you pass.
 
-        Args: clip (False: of the rows as they are).
+        The cost is the sum of squared distances to the nearest centre; for k-median, of distances.
 
-        Warns: UtilityWarning: rows lie outside the bounds, so that the two differ; it says the other one.
+        Args:
+            X: rows, as for ``predict``.
+            y: ignored.
+            clip: clip rows to the bounds first, as the run did.
+            **kwargs: refused.
+
+        Warns:
+            UtilityWarning: rows lie outside the bounds; the message gives the unclipped score.
         """
-        refuse_others(others, "score")
+        refuse_others(kwargs, "score")
         with refusing():
             rows, used = self._usable(X)
             if not used.any():
@@ -73,34 +83,34 @@ class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             moved, outside = self.result_.clipped(rows)
             score = self._score_of(moved if clip and outside.any() else rows)
             if clip and outside.any():
-                own, unclipped = told_apart([score, self._score_of(rows)])
+                clipped, unclipped = distinct_texts([score, self._score_of(rows)])
                 words = (
-                    f"the score {own} is of rows clipped to the bounds, as the run clipped them: of the rows as "
+                    f"the score {clipped} is of rows clipped to the bounds, as the run clipped them: of the rows as "
                     f"they are it is {unclipped} (score(X, clip=False))"
                 )
                 warn(set(), UtilityWarning(words))
             return score
 
     def _score_of(self, rows: AnyArray) -> float:
-        """Minus the cost of these rows (n, d), in the caller's units."""
+        """Return minus the cost of rows (n, d) given in the caller's units."""
         scaled, centers = self._in_units(rows)
         return -metrics.cost(scaled, centers, self._power, self.threads)
 
     def _measured(self, rows: Any) -> tuple[AnyArray, Bools, Floats]:
-        """Rows that can be used, which ones they are, and the centres, each column in the run's unit of distance."""
+        """Return the usable rows, their mask, and the centres, each column in the run's unit of distance."""
         checked, used = self._usable(rows)
         scaled, centers = self._in_units(checked)
         return scaled, used, centers
 
     def _in_units(self, rows: AnyArray) -> tuple[AnyArray, Floats]:
-        """Rows (n, d) and the centres, each column in the run's unit of distance."""
+        """Return rows (n, d) and the centres, each column in the run's unit of distance."""
         units = self.result_.units
         if units is None:
             return rows, self.cluster_centers_
         return rows / units.astype(rows.dtype), self.cluster_centers_ / units
 
     def _usable(self, rows: Any) -> tuple[AnyArray, Bools]:
-        """Rows that can be used, and which ones they are."""
+        """Return the usable rows and their mask (n,)."""
         check_is_fitted(self)
         checked = self._features(rows)
         used: Bools = np.ones(len(checked), bool)
@@ -109,20 +119,20 @@ class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         return checked if used.all() else checked[used], used
 
     def _features(self, rows: Any) -> AnyArray:
-        """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""
+        """Return the features (n, d) of new rows, as the fit built them."""
         frame, drop, categories = frame_of(rows), self.missing == "drop", self.result_.problem.get("categories")
         refuse_unordered(rows)
-        wanted = table_columns(self.result_.columns, categories or {})
+        names = table_columns(self.result_.columns, categories or {})
         if frame is None:
             if categories:
-                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(wanted)}")
+                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(names)}")
             return table(self, rows, reset=False, drop=drop)
         if not self._by_names:
             users = None if self.user_column is None else str(self.user_column)
-            wanted = [name for name in map(str, frame.columns) if name != users]
+            names = [name for name in map(str, frame.columns) if name != users]
         named = hasattr(self, "feature_names_in_")
-        chosen = source(rows, columns=wanted, missing=self.missing, threads=self.threads, categories=categories)
-        validate_data(self, picked(frame, wanted, named), reset=False, skip_check_array=True)
+        chosen = source(rows, columns=names, missing=self.missing, threads=self.threads, categories=categories)
+        validate_data(self, picked(frame, names, named), reset=False, skip_check_array=True)
         if not drop:
             chosen.check()
         features: AnyArray = chosen.features()

@@ -56,13 +56,13 @@ SOON = 2.0
 
 
 class PrivateClusterer(ReleasedCenters):
-    """Base of the estimators; ``KMeans`` says it for callers. Laws: fitted attributes hold released values only."""
+    """Base of the estimators (documented in ``KMeans``). Fitted attributes hold released values only."""
 
     n_features_in_: int
     feature_names_in_: Any
 
     _defaults: ClassVar[Mapping[str, str]] = {}
-    """Meaning of 'auto' as the method, and of None as the trust."""
+    """Method that 'auto' stands for, and trust that None stands for."""
 
     def __init__(
         self,
@@ -124,20 +124,23 @@ class PrivateClusterer(ReleasedCenters):
         self.start = start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; deep: of a method that is a component its options and parts too (``method__rounds``)."""
-        own: dict[str, Any] = super().get_params(deep=deep)
+        """Return parameters by name; if deep, also those of a method given as a component (``method__rounds``)."""
+        params: dict[str, Any] = super().get_params(deep=deep)
         below = deep and not isinstance(self.method, str)
-        return {**own, **(parameters(self.method, "method") if below else {})}
+        return {**params, **(parameters(self.method, "method") if below else {})}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name. Those of a method that is a component have a path: ``method__rounds=3``,
-        ``method__counts=`` a component or the name of one; the method is replaced by one that has them.
+        """Set parameters by name.
 
-        Raises: InvalidRows (a ValueError): the method has no such option or part, or is a name.
+        Options and parts of a method given as a component have a path: ``method__rounds=3``, ``method__counts=`` a
+        component or its name. The method is replaced by an altered copy.
+
+        Raises:
+            InvalidRows: (a ValueError) the method has no such option or part, or is a name.
         """
         below = {path.removeprefix("method__"): params[path] for path in params if path.startswith("method__")}
-        own = {name: value for name, value in params.items() if not name.startswith("method__")}
-        method = own.get("method", self.method)
+        remaining = {name: value for name, value in params.items() if not name.startswith("method__")}
+        method = remaining.get("method", self.method)
         with refusing():
             if below and isinstance(method, str):
                 raise InvalidInput(
@@ -145,34 +148,39 @@ class PrivateClusterer(ReleasedCenters):
                     f"method=cloister.plugin.make('Method', 'fastlloyd'), or use components= and options="
                 )
             if below:
-                own["method"] = altered(method, below, "Method")
-        super().set_params(**own)
+                remaining["method"] = altered(method, below, "Method")
+        super().set_params(**remaining)
         return self
 
-    def fit(self, X: Any, y: Any = None, users: Any = None, resume: str | None = None, **others: Any) -> Self:  # noqa: N803
-        """Release centres of X (n, d), spending epsilon and delta. A table of Ibis stays where it is.
+    def fit(self, X: Any, y: Any = None, users: Any = None, resume: str | None = None, **kwargs: Any) -> Self:  # noqa: N803
+        """Release centres of X (n, d), spending epsilon and delta.
 
         Args:
+            X: array, data frame, or Ibis table (which is read in its database).
+            y: ignored.
             users: names (n,) of the rows' users, whole numbers or texts, in place of ``user_column``.
-            resume: id of a run in the ledger that was cut off, to go on with it, or of a finished one, to have its
-                result again. What cuts a run off says its id.
+            resume: id of an interrupted run in the ledger, to continue it, or of a finished one, to recompute its
+                result. The error that interrupts a run has a note with its id.
+            **kwargs: refused, ``sample_weight`` with its reason.
 
-        Raises: InvalidRows (a ValueError): unusable input, or weights of rows. CloisterError: any other refusal. No
-            budget is spent then.
+        Raises:
+            InvalidRows: (a ValueError) unusable input, or row weights. No budget is spent.
+            CloisterError: any other refusal. No budget is spent.
 
-        Warns: PrivacyWarning, UtilityWarning: before anything is spent if public figures say it, so that a filter that
-            makes errors of them costs nothing.
+        Warns:
+            PrivacyWarning, UtilityWarning: if public figures suffice, before anything is spent, so that a filter that
+                turns warnings into errors costs nothing.
         """
-        refuse_others(others, "fit")
-        said, unguarded = set[str](), self.ledger is None and not self.not_private
+        refuse_others(kwargs, "fit")
+        issued, unguarded = set[str](), self.ledger is None and not self.not_private
         with refusing():
-            result = self._fitted(X, users, resume, partial(warn, said), unguarded)
+            result = self._fitted(X, users, resume, partial(warn, issued), unguarded)
         if unguarded:
             remember_fit(self._kin(), result.privacy.epsilon, result.privacy.delta)
         self._take(result)  # first: a filter that makes an error of what follows must not lose what was paid for
         late = large_delta(result.privacy.delta, result.privacy.rows) if result.privacy.count_share else ""
         for warning in (*([PrivacyWarning(late)] if late else []), *after(result)):
-            warn(said, warning)
+            warn(issued, warning)
         return self
 
     def _take(self, result: Result) -> None:
@@ -191,13 +199,13 @@ class PrivateClusterer(ReleasedCenters):
         with (
             progress(self.progress, 0.0 if self.progress else SOON) as bar,
             run_named() as reserved,
-            ExitStack() as held,
+            ExitStack() as stack,
         ):
             population = self._population(rows, users, bar.advance)
-            if unguarded and (many := warning_before(self._kin(), self.epsilon, self.delta)):
-                caution(many)
+            if unguarded and (warning := warning_before(self._kin(), self.epsilon, self.delta)):
+                caution(warning)
             if is_ibis_table(rows):
-                held.callback(population.close)  # its snapshot
+                stack.callback(population.close)  # its snapshot
             return fit(
                 request_of(self, self._defaults),
                 population,
@@ -208,7 +216,7 @@ class PrivateClusterer(ReleasedCenters):
             )
 
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
-        """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
+        """Return the population of a fit, and set scikit-learn's attributes for its features."""
         frame, self._by_names = frame_of(rows), False
         stays = is_ibis_table(rows)
         for refuse in (refuse_relation, refuse_lazy, refuse_path):
@@ -217,7 +225,7 @@ class PrivateClusterer(ReleasedCenters):
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")
         columns, categories = names_in(self) if frame is not None or stays else (self.columns, self.categories)
-        found = source(
+        population = source(
             rows,
             bounds=self.bounds,
             columns=columns,
@@ -229,7 +237,7 @@ class PrivateClusterer(ReleasedCenters):
             categories=categories,
             described=described(self.describe, self.describe_words, self.most_words),
         )
-        used = found.selection.clustered.used
+        used = population.selection.clustered.used
         if stays:
             self.n_features_in_, self._by_names = len(used), True
             self.feature_names_in_ = np.array(used, dtype=object)
@@ -237,11 +245,11 @@ class PrivateClusterer(ReleasedCenters):
             validate_data(self, picked(frame, used), reset=True, skip_check_array=True)
             named = (columns, categories or None, named_in(self.bounds))
             self._by_names = any(names is not None for names in named)
-        return found
+        return population
 
     @property
     def labels_(self) -> NoReturn:
-        """Raises: AttributeError: there are none, since a fitted estimator holds released values only."""
+        """Labels, which a fitted estimator does not have: it holds released values only. Raises AttributeError."""
         raise AttributeError(
             f"{type(self).__name__} has no labels_: the cluster of every row tells about that row, which no epsilon "
             f"covers. predict(X), or fit_predict(X), gives them for rows that you hold: NOT private, and not to be "
@@ -250,14 +258,14 @@ class PrivateClusterer(ReleasedCenters):
 
     @property
     def inertia_(self) -> NoReturn:
-        """Raises: AttributeError: there is none, since a fitted estimator holds released values only."""
+        """Inertia, which a fitted estimator does not have: it holds released values only. Raises AttributeError."""
         raise AttributeError(
             f"{type(self).__name__} has no inertia_: it is an exact sum over all rows, which no epsilon covers. "
             f"-score(X) gives it for rows that you hold: NOT private, and not to be published"
         )
 
     def _kin(self) -> str:
-        """A name that an estimator shares with its clones, in other processes too."""
+        """Return an id that an estimator shares with its clones, in other processes too."""
         if "_family" not in vars(self):
             self._family = uuid.uuid4().hex
         return self._family
@@ -269,21 +277,26 @@ class PrivateClusterer(ReleasedCenters):
         return made
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
-        """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
+        """Fit, then predict the same rows. The labels are NOT private; only the centres are."""
         return self.fit(X, y, **kwargs).predict(X)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """A fitted estimator from a saved result (``Result.save``, ``cloister fit --out``).
+        """Return a fitted estimator from a saved result (``Result.save``, ``cloister fit --out``).
 
-        Raises: InvalidInput: no such file. Damaged: it is no result, or not what was saved.
+        Raises:
+            InvalidInput: no such file.
+            Damaged: it is no result, or not what was saved.
         """
         return cls.of(Result.load(path))
 
     @classmethod
     def of(cls, result: Result) -> Self:
-        """A fitted estimator with a result's centres. Its parameters are those of the run, as far as the result has
-        them: a clone of it fits alike, where it is given the rows' users or the ledger again."""
+        """Return a fitted estimator with a result's centres.
+
+        Its parameters are those of the run as far as the result records them: a clone fits alike, once it is given the
+        rows' users or the ledger again.
+        """
         made = cls(**parameters_of(result))
         names = columns_of(result)
         made.n_features_in_ = len(result.columns) if names is None else len(names)
@@ -293,7 +306,7 @@ class PrivateClusterer(ReleasedCenters):
         return made
 
     def plot(self, axes: Sequence[str] | None = None, *, project: bool = False, curve: bool = False) -> Figure:
-        """A picture of the released centres, or of cost against k: as ``result_.plot``. Reads no row."""
+        """Plot the released centres, or cost against k, as ``result_.plot`` does. Reads no row."""
         check_is_fitted(self)
         with refusing():
             return self.result_.plot(axes, project=project, curve=curve)
@@ -308,7 +321,7 @@ class PrivateClusterer(ReleasedCenters):
         return bundle
 
     def _promise(self) -> str:
-        """Text below scikit-learn's own diagram, once fitted."""
+        """Return the privacy statement shown below scikit-learn's diagram once fitted."""
         return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
 
     def __sklearn_tags__(self) -> Any:

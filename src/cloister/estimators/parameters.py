@@ -1,7 +1,6 @@
-"""The request of an estimator's parameters, and those that would run as a result says it was run.
+"""Conversion between an estimator's parameters, requests and results, and the warnings of a fit.
 
-What a fit says besides its result: warnings at the caller's line, how to go on with a run that was cut off, and how
-often an estimator and its clones were fitted in this process without a ledger, which nobody else adds up.
+Fits of an estimator and its clones without a ledger are added up per process, since nothing else does.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from cloister.run.result import Result
 
 
 def parameters_of(result: Result) -> dict[str, Any]:
-    """Parameters by name. Each component and option is named, so that no later default changes what they mean."""
+    """Return parameters that repeat a result's run, with explicit components and options: defaults may change."""
     privacy, problem, method = result.privacy, result.problem, result.method
     share = method.get("frame", {"options": {"share": 0.0}})["options"]["share"]
     return {
@@ -50,14 +49,14 @@ def parameters_of(result: Result) -> dict[str, Any]:
 
 
 def refuse_beyond_doubles(estimator: Any) -> None:
-    """Raises: InvalidInput: a whole number in a parameter is beyond all doubles."""
+    """Raise InvalidInput if a whole number in a parameter exceeds the largest double."""
     for name, value in estimator.get_params(deep=False).items():
         if beyond_doubles(value):
             raise InvalidInput(f"{name} has a whole number beyond 1.8e308, the largest double: give a smaller number")
 
 
 def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
-    """The request of its parameters. Args: defaults (what 'auto' means as the method, and None as the trust)."""
+    """Return the request for an estimator's parameters, with its class's defaults of method and trust."""
     auto = isinstance(estimator.method, str) and estimator.method == "auto"
     return Request(
         k=estimator.n_clusters,
@@ -83,7 +82,7 @@ def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
 
 
 def names_in(estimator: Any) -> tuple[Any, Any]:
-    """The columns and the categories of a table: the estimator's own, or else those of its start."""
+    """Return the columns and categories of a table: the estimator's own, or else those of its start."""
     if estimator.start is None:
         return estimator.columns, estimator.categories
     start = Start.of(estimator.start)
@@ -93,14 +92,14 @@ def names_in(estimator: Any) -> tuple[Any, Any]:
 
 
 def columns_of(result: Result) -> list[str] | None:
-    """The columns of a table that a result's features were made of; None for those of an array, which has no names."""
+    """Return the table columns that a result's features were made of; None for an array, which has no names."""
     if result.columns == tuple(str(j) for j in range(len(result.columns))):
         return None
     return table_columns(result.columns, result.problem.get("categories", {}))
 
 
 def _bounds(result: Result) -> Any:
-    """In a form that no column's name can change the meaning of; those of categories are known."""
+    """Return a result's bounds as pairs, whose meaning depends on no column's name; categories need none."""
     bounds = result.problem["bounds"]
     if "radius" in bounds:
         return Ball(tuple(bounds["center"]), bounds["radius"])
@@ -110,26 +109,26 @@ def _bounds(result: Result) -> Any:
 
 
 def _components(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    found = dict[str, str]()
+    components = dict[str, str]()
     for name, inner in config["slots"].items():
-        found |= {f"{path}{name}": inner["name"], **_components(inner, f"{path}{name}.")}
-    return found
+        components |= {f"{path}{name}": inner["name"], **_components(inner, f"{path}{name}.")}
+    return components
 
 
 def _options(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    found = {f"{path}{name}": value for name, value in config["options"].items()}
+    options = {f"{path}{name}": value for name, value in config["options"].items()}
     for name, inner in config["slots"].items():
-        found |= _options(inner, f"{path}{name}.")
-    return found
+        options |= _options(inner, f"{path}{name}.")
+    return options
 
 
 INSIDE = "cloister", "contextlib", "sklearn"
-"""Packages whose lines are none of the caller's."""
+"""Packages that a warning's line skips to reach the caller's."""
 
 
 @contextmanager
 def run_named() -> Iterator[Callable[[str], None]]:
-    """Yield a function that is told a ledger's run; what then cuts it off says how to go on."""
+    """Yield a callback for the id of a ledger's run, and add a note on how to resume it to whatever interrupts it."""
     runs = list[str]()
     try:
         yield runs.append
@@ -139,15 +138,15 @@ def run_named() -> Iterator[Callable[[str], None]]:
         raise
 
 
-def warn(said: set[str], warning: UserWarning) -> None:
-    """Give a warning once, at the caller's line. Args: said (what was given before)."""
-    if str(warning) not in said:
-        said.add(str(warning))
+def warn(issued: set[str], warning: UserWarning) -> None:
+    """Issue a warning at the caller's line, unless its text is among those issued before."""
+    if str(warning) not in issued:
+        issued.add(str(warning))
         warnings.warn(warning, stacklevel=_outside())
 
 
 def _outside() -> int:
-    """The stack level of the caller's own line, for a warning that our caller gives."""
+    """Return the stack level of the user's line, for a warning issued by our caller."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
         frame, level = frame.f_back, level + 1
@@ -155,15 +154,15 @@ def _outside() -> int:
 
 
 MANY = 5
-"""Fits at which it is said what they add up to, and again at each doubling: ``cross_val_score`` makes five."""
+"""Fits at which their total budget is warned of, and again at each doubling: cross-validation makes five by default."""
 
 MOST = 1000
-"""Families that are remembered; of more the oldest are forgotten."""
+"""Families remembered; beyond that the oldest are forgotten."""
 
 
 @attrs.frozen
 class Fits:
-    """Budget spent on one family's fits. Args: fits (how many), epsilon and delta (their sums)."""
+    """Number of one family's fits, and their total epsilon and delta."""
 
     fits: int = 0
     epsilon: float = 0.0
@@ -175,7 +174,7 @@ _LOCK = Lock()
 
 
 def remember_fit(family: str, epsilon: float, delta: float) -> None:
-    """Remember a finished fit, by what it promised."""
+    """Add a finished fit to its family's total."""
     with _LOCK:
         had = _FITS.pop(family, Fits())
         _FITS[family] = Fits(had.fits + 1, had.epsilon + epsilon, had.delta + delta)
@@ -184,18 +183,18 @@ def remember_fit(family: str, epsilon: float, delta: float) -> None:
 
 
 def warning_before(family: str, epsilon: float, delta: float) -> PrivacyWarning | None:
-    """Warning before one more fit of a family, whose budget is (epsilon, delta); None: nothing."""
+    """Return the warning due before one more fit of a family with this budget, or None."""
     with _LOCK:
         had = _FITS.get(family, Fits())
     fits = had.fits + 1
     if fits % MANY or (fits // MANY) & (fits // MANY - 1):
         return None
-    whole = f"epsilon = {had.epsilon + epsilon:.4g}" + (
+    total = f"epsilon = {had.epsilon + epsilon:.4g}" + (
         f", delta = {had.delta + delta:.4g}" if had.delta + delta else ""
     )
     return PrivacyWarning(
         f"this is fit {fits} of this estimator and its clones in this process, without a ledger. If they share rows "
-        f"(as in a grid search or cross-validation), their guarantees add up: {whole} for those rows, not the "
+        f"(as in a grid search or cross-validation), their guarantees add up: {total} for those rows, not the "
         f"epsilon = {epsilon:.4g} of one fit. Choose parameters on rows that are not secret, or divide "
         f"epsilon and delta by the number of fits; ledger= and dataset= refuse whatever exceeds a budget for life"
     )

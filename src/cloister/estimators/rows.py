@@ -1,4 +1,4 @@
-"""Rows as scikit-learn's callers hand them over: arrays, lists, data frames."""
+"""Validation of rows given as arrays, lists or data frames, with scikit-learn's messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HARMLESS = (
     "The feature names should match",
     "Expected a 2-dimensional container",
 )
-"""How scikit-learn's messages begin that name types, columns and shapes of columns alone."""
+"""Beginnings of scikit-learn's messages that name only types, columns and shapes."""
 
 QUOTING = {
     "Input X contains": UNUSABLE,
@@ -35,7 +35,7 @@ QUOTING = {
     "Expected 2D array": "Expected 2D array, got another. Reshape your data: rows.reshape(-1, 1) is one column, "
     "rows.reshape(1, -1) one row",
 }
-"""By a part of a message that quotes cells, or advises what nobody pays for: what is said in its place."""
+"""Replacements of messages that quote cells or give unsuitable advice, by a part of the message."""
 
 
 class InvalidRows(InvalidInput, ValueError):
@@ -44,7 +44,7 @@ class InvalidRows(InvalidInput, ValueError):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn every refusal of an input into a ValueError. Raises: InvalidRows."""
+    """Turn every ``InvalidInput`` into ``InvalidRows``, which is a ValueError."""
     try:
         yield
     except InvalidInput as error:
@@ -54,7 +54,7 @@ def refusing() -> Iterator[None]:
 
 
 def refuse_names(columns: Any, categories: Any, users: Any) -> None:
-    """Raises: InvalidInput: an array has no columns that could be meant by name."""
+    """Raise InvalidInput if columns of an array are named: it has no names."""
     if users is not None:
         raise InvalidInput(
             f"there is no column '{users}' that could name users: give a data frame that has it, or users=names"
@@ -64,12 +64,17 @@ def refuse_names(columns: Any, categories: Any, users: Any) -> None:
 
 
 def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArray:
-    """Rows (n, d) by scikit-learn's own validation: shape, names of features, numbers, and finite ones unless rows with
-    other cells are to be dropped.
+    """Return rows (n, d) validated by scikit-learn: shape, feature names, and (unless ``drop``) finite numbers.
 
-    Args: estimator (that the rows are for), reset (it is being fitted), drop.
+    Args:
+        estimator: the estimator that reads the rows.
+        rows: array, list or data frame.
+        reset: the estimator is being fitted.
+        drop: accept missing and infinite cells, whose rows are dropped later.
 
-    Raises: ValueError.
+    Raises:
+        InvalidRows: (a ValueError) the rows are refused; the message quotes no cell.
+        TypeError: an array of objects, or a sparse matrix.
     """
     with refusing():
         refuse_path(rows)
@@ -93,29 +98,30 @@ def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArra
 
 
 def _without_cells(message: str) -> str:
-    """Words of scikit-learn or NumPy on rows; where they may quote cells or how many there are, the same in other
-    words."""
+    """Return a message of scikit-learn or NumPy, replaced if it may quote cells or how many there are."""
     if message.startswith(HARMLESS):
         return message
     return next((words for part, words in QUOTING.items() if part in message), "rows cannot be used: " + ROWS)
 
 
-def refuse_others(given: Mapping[str, Any], where: str) -> None:
-    """Refuse arguments that a method does not take. Args: given (by name), where (the method's name).
+def refuse_others(arguments: Mapping[str, Any], method: str) -> None:
+    """Refuse keyword arguments that a method does not take.
 
-    Raises: InvalidRows: weights of rows. TypeError: any other.
+    Raises:
+        InvalidRows: row weights.
+        TypeError: any other.
     """
-    if given.get("sample_weight") is not None:
+    if arguments.get("sample_weight") is not None:
         raise InvalidRows(
             "sample_weight is refused: a weight would let one row count as many, and the noise hides one row that "
             "counts once. Leave it out"
         )
-    if unknown := [name for name in given if name != "sample_weight"]:
-        raise TypeError(f"{where}() got an unexpected keyword argument '{unknown[0]}'")
+    if unknown := [name for name in arguments if name != "sample_weight"]:
+        raise TypeError(f"{method}() got an unexpected keyword argument '{unknown[0]}'")
 
 
-def among(used: Bools, found: AnyArray, others: float) -> AnyArray:
-    """Findings of the rows that can be used (m, ...), among all rows (n, ...)."""
-    every = np.full((len(used), *found.shape[1:]), others, found.dtype)
-    every[used] = found
-    return every
+def among(used: Bools, values: AnyArray, fill: float) -> AnyArray:
+    """Return values of the used rows (m, ...) spread over all rows (n, ...), with ``fill`` for unused ones."""
+    spread = np.full((len(used), *values.shape[1:]), fill, values.dtype)
+    spread[used] = values
+    return spread

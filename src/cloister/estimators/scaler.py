@@ -20,32 +20,33 @@ from cloister.run.fit import source
 
 
 class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
-    """Map public bounds to [-1, 1], column by column: what a pipeline with a promise may scale by.
+    """Scaler that maps public bounds to [-1, 1], column by column, and so is safe in a private pipeline.
 
-    ``fit`` learns nothing from the rows: it checks their shape, names and types, and what it keeps follows from the
-    bounds. scikit-learn's own scalers keep exact means or extremes of the rows, outside any guarantee. Rows outside the
-    bounds land outside [-1, 1], where ``KMeans(bounds=(-1, 1))`` clips them; a missing cell stays one.
+    ``fit`` learns nothing from the rows: it checks their shape, names and types; its attributes follow from the bounds.
+    scikit-learn's own scalers keep exact means or extremes of the rows, outside any guarantee. Rows outside the bounds
+    land outside [-1, 1], where ``KMeans(bounds=(-1, 1))`` clips them; missing cells stay missing.
 
     Args:
         bounds: public bounds, as ``KMeans`` takes them, but for balls and 'unknown'.
         columns: names or patterns of a data frame's columns, as ``KMeans`` takes them; None: those that bounds name, or
-            all. Others may stand beside them, and are left out of what is scaled.
+            all. Other columns are left out.
 
     Attributes:
-        offset_, scale_: (n_features,) what is taken off, and what the rest is divided by.
+        offset_: (n_features,) subtracted from each row.
+        scale_: (n_features,) divisor after that.
     """
 
     feature_names_in_: Any
 
     _by_names: bool = False
-    """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
+    """True if columns of a data frame were selected by name, so that new frames may have others."""
 
     def __init__(self, bounds: Any = None, *, columns: Sequence[str] | None = None) -> None:
         self.bounds = bounds
         self.columns = columns
 
     def fit(self, X: Any, y: Any = None) -> PublicScaler:  # noqa: N803
-        """Take the bounds for the columns of X (n, d). Raises: InvalidRows (a ValueError): they do not fit."""
+        """Set offset and scale from the bounds. Raises InvalidRows (a ValueError) if they do not fit X (n, d)."""
         with refusing():
             d = table(self, self._chosen(X), reset=True, drop=True).shape[1]
             names = getattr(self, "feature_names_in_", range(d))
@@ -58,13 +59,13 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """The rows (n, d), with each column's bounds at -1 and 1. NOT private: it is the rows you pass."""
+        """Return the rows (n, d) with each column's bounds mapped to -1 and 1. NOT private: they are your rows."""
         check_is_fitted(self)
         with refusing():
             return (table(self, self._named(X), reset=False, drop=True) - self.offset_) / self.scale_
 
     def _chosen(self, rows: Any) -> Any:
-        """The columns of a data frame that ``KMeans`` would use; other rows as they are."""
+        """Return the columns of a data frame that ``KMeans`` would use; other rows unchanged."""
         frame, self._by_names = frame_of(rows), False
         if frame is None:
             refuse_names(self.columns, None, None)
@@ -74,18 +75,18 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         return picked(frame, used)
 
     def _named(self, rows: Any) -> Any:
-        """The columns of a data frame that were chosen in ``fit``; other rows as they are."""
+        """Return the columns of a data frame that ``fit`` selected; other rows unchanged."""
         frame = frame_of(rows) if self._by_names else None
         if frame is None:
             return rows
-        wanted, names = list(self.feature_names_in_), list(map(str, frame.columns))
-        for name in wanted:
+        used, names = list(self.feature_names_in_), list(map(str, frame.columns))
+        for name in used:
             if name not in names:
                 raise UnknownName("column", name, names)
-        return picked(frame, wanted, named=True)
+        return picked(frame, used, named=True)
 
     def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
-        """Scaled rows, or a result's centres (m, d), in the caller's units."""
+        """Return scaled rows, or a result's centres (m, d), in the caller's units."""
         check_is_fitted(self)
         floats: Any = [np.float64, np.float32]
         scaled: AnyArray = check_array(X, dtype=floats, ensure_all_finite=False)

@@ -1,8 +1,7 @@
 """One run in one process: bounds, fit, result, statement.
 
-Ways to look at a result are offered by floors above: ``run`` knows no picture, page or estimator, nor where they are.
-The package's face offers them (``cloister/__init__``), each as a function that imports its module when it is called.
-Imports nothing: whoever imports any part of cloister imports this.
+Views of a result (pictures, pages, estimators) belong to packages above ``run``. ``cloister/__init__`` registers them,
+each as a function that imports its module when called. Imports nothing: every import of cloister passes here.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ _VIEWS: dict[str, Callable[..., Any]] = {}
 
 
 def offer(**views: Callable[..., Any]) -> None:
-    """Fill in views by name. A later one of the same name takes the earlier one's place."""
+    """Register views by name; a later one replaces an earlier one."""
     _VIEWS.update(views)
 
 
 def view(name: str) -> Callable[..., Any]:
-    """The view of that name, whose first argument is the result. Raises: KeyError: nobody offers it."""
+    """Return the view of that name, whose first argument is the result. Raises KeyError if there is none."""
     return _VIEWS[name]

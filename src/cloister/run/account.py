@@ -1,4 +1,4 @@
-"""The ledger that guards a data set, as a run sees it: a new run of it, or the one to go on with."""
+"""A run's view of the ledger that guards its data set: a new run in it, or the one to resume."""
 
 from __future__ import annotations
 
@@ -25,9 +25,14 @@ from cloister.run.request import PreparedRun, Request, prepare
 
 @attrs.frozen(kw_only=True)
 class Account:
-    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off,
-    or of a finished one to see its result again), same_rows (the caller vouches that the rows are those it began with),
-    note (the holder's words on a new run, see ``About``).
+    """Data set in a ledger that a run is charged to.
+
+    Args:
+        ledger: file.
+        dataset: declared name.
+        resume: id of an interrupted run, or of a finished one to recompute its result.
+        same_rows: the caller vouches that the rows are those that the run began with.
+        note: the holder's note on a new run, see ``About``.
     """
 
     ledger: str | Path
@@ -45,9 +50,10 @@ class Account:
         same_rows: bool = False,
         note: str | None = None,
     ) -> Account | None:
-        """The account that the options describe; None if no ledger was given.
+        """Return the account that the options describe; None if no ledger was given.
 
-        Raises: InvalidInput: a ledger without a data set or the reverse, or a run to resume without a ledger.
+        Raises:
+            InvalidInput: a ledger without a data set or the reverse, or a run to resume without a ledger.
         """
         if same_rows and resume is None:
             raise InvalidInput("--same-rows applies to a resumed run only: give --resume too")
@@ -67,20 +73,20 @@ class Account:
         return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows, note=note or "")
 
     def asked(self, request: Request) -> Request:
-        """The request as the data set's lifetime has it: where runs add up in rho, no law of noise that costs more."""
+        """Return the request without Laplace noise if the data set's lifetime composes in rho, where it costs more."""
         with suppress(CloisterError):  # said when the run is reserved
-            lifetimes = {found.dataset: found.composition for found in Ledger.open(self.ledger).status()}
+            lifetimes = {status.dataset: status.composition for status in Ledger.open(self.ledger).status()}
             return attrs.evolve(request, laws=request.laws and lifetimes.get(self.dataset) != "zcdp")
         return request
 
     def admits(self, plan: PreparedRun) -> None:
-        """Check whether the data set could pay for a new run. Raises: as ``check``, and as ``Ledger.reserve``."""
+        """Check that the data set's lifetime admits a new run. Raises as ``check`` and ``Ledger.reserve`` do."""
         self.check(plan)
         Ledger.open(self.ledger).admits(self.dataset, plan.total, plan.budget)
 
     @staticmethod
     def check(plan: PreparedRun) -> None:
-        """Raises: InvalidInput: no ledger adds up what such a plan promises."""
+        """Raise InvalidInput if no ledger can compose the plan's guarantee."""
         if not plan.composed.private:
             raise InvalidInput(
                 f"'{method_of(plan.composed).spec.name}' as composed is NOT private, and cannot be charged to a "
@@ -94,26 +100,28 @@ class Account:
             )
 
     def finished(self, plan: PreparedRun) -> Run | None:
-        """The run to resume, if it is finished: its result is recomputed from its record."""
+        """Return the run to resume if it is finished, so that its result is recomputed from its record."""
         return (
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
 
     def begun(self, plan: PreparedRun, request: Request, chosen_columns: Selection | None = None) -> PreparedRun:
-        """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
-        were installed when the run began). Else ``plan`` itself."""
-        known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
-        if known is None or known == plan.digest() or plan.choice is None:
+        """Return the plan of the run to resume, if a candidate of ``auto`` has it; else ``plan`` itself.
+
+        ``auto`` may have picked another candidate if other plugins were installed when the run began.
+        """
+        recorded_digest = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
+        if recorded_digest is None or recorded_digest == plan.digest() or plan.choice is None:
             return plan
         for name in plan.choice.names:
             with suppress(CloisterError):
                 other = prepare(request, plan.columns, name, chosen_columns)
-                if other.digest() == known:
+                if other.digest() == recorded_digest:
                     return other
         return plan
 
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
-        """The run with its whole budget reserved: a new one, or the one to resume."""
+        """Return the run with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), fingerprinter(population), plan.digest()
         run = self.resume or new_run()
         if isinstance(population, Joining) and population.payer != (self.dataset, run):
@@ -130,20 +138,21 @@ class Account:
 
 
 def going_on(account: Account | None, population: Population[Any]) -> Account | None:
-    """The account with the run that pays for the population's session already, if one does: a session that goes on is
-    one clustering, and no second run is opened for it.
+    """Return the account, resuming the run that already pays for the population's session, if one does.
 
-    A run whose budget was given back, because nothing had been sent, pays for nothing: there a new one is opened.
+    A session is one clustering, for which no second run is opened; unless the budget of the first was given back
+    because nothing had been sent.
 
-    Raises: Refused: all have joined the session, and what is given would charge it elsewhere, or nowhere.
+    Raises:
+        Refused: all parties have joined the session, and the account would charge it elsewhere, or nowhere.
     """
     if not isinstance(population, Joining) or population.payer is None:
         return account
     dataset, run = population.payer
-    known = () if account is None else Ledger.open(account.ledger).runs()
-    found = next((status for status in known if (status.dataset, status.id) == (dataset, run)), None)
-    if account is not None and found is not None and account.dataset == dataset and account.resume in (None, run):
-        given_back = found.state == "done" and not found.rounds
+    runs = () if account is None else Ledger.open(account.ledger).runs()
+    payer = next((status for status in runs if (status.dataset, status.id) == (dataset, run)), None)
+    if account is not None and payer is not None and account.dataset == dataset and account.resume in (None, run):
+        given_back = payer.state == "done" and not payer.rounds
         return account if given_back else attrs.evolve(account, resume=run)
     if population.opened:
         raise Refused(

@@ -1,4 +1,4 @@
-"""Public bounds in every form that callers give them: one pair, one per column, names, a file, a ball."""
+"""Parsing of public bounds: one pair, one per column, names, a file, a ball."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELP = (
 FILES = ".toml", ".json"
 
 UNSTATED = "unknown"
-"""In place of a pair: nobody can state this column's range, and a part of the budget finds it."""
+"""Stands for a pair that nobody can state; a part of the budget finds the column's range."""
 
 
 def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
@@ -33,12 +33,14 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
     Args:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
-            pairs, of columns that are not used too; or of "lower" and "upper" to sequences, or of "center" to one and
-            of "radius" to a number. Where a column has one of these names, a mapping that can be read in one way only
-            is read in that way. In place of a pair, "unknown" stands for ``core.frames.UNKNOWN``. Two arrays for two
-            columns are refused where they could be lower and upper ends as well as pairs.
+            pairs (unused columns are ignored), of "lower" and "upper" to sequences, or of "center" to a sequence and
+            "radius" to a number. If a column has one of these names, an unambiguous mapping is still read. A pair may
+            be "unknown" (``core.frames.UNKNOWN``). Two arrays for two columns are refused if they could be lower and
+            upper ends as well as pairs.
+        columns: their names.
 
-    Raises: InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
+    Raises:
+        InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
@@ -56,9 +58,10 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
 
 def named_in(bounds: Any) -> tuple[str, ...] | None:
-    """The columns that bounds name, in a mapping or a file of one; None for bounds that name none.
+    """Return the columns that bounds name, in a mapping or a file of one; None for bounds that name none.
 
-    Raises: InvalidInput: the file cannot be read.
+    Raises:
+        InvalidInput: the file cannot be read.
     """
     if isinstance(bounds, str) and bounds.endswith(FILES):
         bounds = table_from(Path(bounds))
@@ -68,10 +71,12 @@ def named_in(bounds: Any) -> tuple[str, ...] | None:
 
 
 def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
-    """The domain of the features of a table's columns: as ``domain_of`` has it for numbers; [0, 1] for a category's
-    features, and for booleans that a mapping does not name.
+    """Return the domain of a table's features.
 
-    Raises: InvalidInput: as ``domain_of``; or bounds that do not go with categories.
+    Numbers are as for ``domain_of``; features of categories, and booleans that a mapping does not name, have [0, 1].
+
+    Raises:
+        InvalidInput: as ``domain_of``; or bounds that do not go with categories.
     """
     if isinstance(bounds, str) and bounds.endswith(FILES):
         bounds = table_from(Path(bounds))
@@ -95,16 +100,16 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         )
     box = domain_of(bounds, chosen.numbers) if chosen.numbers else None
     if isinstance(box, Ball):
-        what = "categories" if chosen.categories else "words"
-        raise InvalidInput(f"{what} need bounds per column, not a ball: give pairs for the columns of numbers")
+        feature_kind = "categories" if chosen.categories else "words"
+        raise InvalidInput(f"{feature_kind} need bounds per column, not a ball: give pairs for the columns of numbers")
     pairs = dict(zip(chosen.numbers, zip(box.lower, box.upper, strict=True), strict=True)) if box else {}
     pairs |= {name: (0.0, HALF - 1.0) for texts in chosen.texts for name in texts.features}
-    every = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
-    return Box(tuple(low for low, _ in every), tuple(high for _, high in every))
+    pairs_of_features = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
+    return Box(tuple(low for low, _ in pairs_of_features), tuple(high for _, high in pairs_of_features))
 
 
 def _by_text(bounds: Mapping[Any, Any]) -> dict[str, Any]:
-    """Bounds by the names of columns as texts: 0 is '0', as in data frames. Raises: InvalidInput: two are of one."""
+    """Return bounds by column name as text (0 becomes '0', as in data frames). Raises InvalidInput for duplicates."""
     names = [str(name) for name in bounds]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -136,16 +141,16 @@ def _number(text: Any) -> float:
         raise InvalidInput(f"'{text}' in the bounds is not a number: {HELP}") from None
 
 
-def table_from(path: Path, what: str = "bounds") -> Any:
-    """The content of a .json file, or else a .toml file. Raises: InvalidInput: it cannot be read."""
+def table_from(path: Path, contents: str = "bounds") -> Any:
+    """Return the content of a .json file, or else a .toml file. Raises InvalidInput if it cannot be read."""
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
         return parsed(content) if path.suffix == ".json" else parsed_toml(content)
     except OSError as error:
-        raise InvalidInput(f"cannot read the {what} file {path}: {cause(error)}") from error
+        raise InvalidInput(f"cannot read the {contents} file {path}: {cause(error)}") from error
     except ValueError as error:
-        raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
+        raise InvalidInput(f"the {contents} file {path} is not valid {kind}: {error}") from error
 
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
@@ -162,34 +167,32 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
     return _box([_ends(bounds[name]) for name in columns], columns)
 
 
-def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, otherwise: str) -> None:
-    """Check that a table names every column; it may name others, which are not used.
-
-    Raises: InvalidInput: it lacks some column, with the nearest of the other names.
-    """
-    missing = [name for name in columns if name not in given]
+def check_named(table: Mapping[str, Any], columns: Sequence[str], contents: str, otherwise: str) -> None:
+    """Raise InvalidInput, with the nearest other name, if a table lacks a column; it may have further ones."""
+    missing = [name for name in columns if name not in table]
     if missing:
-        others = [str(name) for name in given if name not in columns]
-        near = nearest(missing[0], others)
-        typo = f" (they have '{near[0]}': is that meant?)" if near else ""
+        further = [str(name) for name in table if name not in columns]
+        candidates = nearest(missing[0], further)
+        typo = f" (they have '{candidates[0]}': is that meant?)" if candidates else ""
         which, them = ("column", "it") if len(missing) == 1 else ("columns", "them")
         raise InvalidInput(
-            f"no {what} for {which} {', '.join(missing)}{typo}: leave {them} out with --columns, or {otherwise}"
+            f"no {contents} for {which} {', '.join(missing)}{typo}: leave {them} out with --columns, or {otherwise}"
         )
 
 
 def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
-    """Whether the keys are meant as column names: true if some are such names and each value is a pair.
+    """Return True if the keys are column names: some are, and each value is a pair.
 
-    Raises: InvalidInput: ambiguous (columns "lower" and "upper"): a guess could clip silently to other bounds.
+    Raises:
+        InvalidInput: ambiguous (columns "lower" and "upper"): a guess could clip silently to other bounds.
     """
     called = [name for name in columns if name in bounds]
     if not called or not all(_is_pair(value) or value == UNSTATED for value in bounds.values()):
         return False
     if set(bounds) == {"lower", "upper"} and len(columns) == 2:
-        what = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
+        both = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
         raise InvalidInput(
-            f"{what}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of "
+            f"{both}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of "
             f"pairs in the order of the columns (0:120,0:250)"
         )
     return True
@@ -203,19 +206,19 @@ def _is_pair(value: Any) -> bool:
 
 
 def _ends(value: Any) -> tuple[Any, ...]:
-    """A pair as given, or what stands for 'unknown'."""
+    """Return a pair as given, or ``UNKNOWN``."""
     return UNKNOWN if isinstance(value, str) and value == UNSTATED else _list(value)
 
 
 def _list(value: Any) -> tuple[Any, ...]:
-    """Several values as a tuple. Raises: InvalidInput for a single value or a text."""
+    """Return several values as a tuple. Raises InvalidInput for a single value or a text."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidInput(f"{value!r} in the bounds is one value where two or more belong: {HELP}")
     return tuple(value)
 
 
 def _from_sequence(bounds: Any, columns: Sequence[str], certain: bool = False) -> Box:
-    """Args: certain (whether several items are pairs for sure: a text or a mapping says so)."""
+    """Return the box of a sequence; ``certain`` says that its items are pairs, since a text or mapping gave them."""
     d = len(columns)
     try:
         items = [UNKNOWN if isinstance(item, str) and item == UNSTATED else item for item in bounds]
@@ -235,16 +238,15 @@ def _from_sequence(bounds: Any, columns: Sequence[str], certain: bool = False) -
 
 
 def _are_pairs(bounds: Any, items: Sequence[Any]) -> bool:
-    """Whether two items are written as pairs are: as tuples, or as lists in a list. Arrays may be either."""
+    """Return True if items are written as pairs are: tuples, or lists in a list. Arrays may be either."""
     kinds = (list, tuple) if isinstance(bounds, list) else tuple
     return all(isinstance(item, kinds) for item in items) or any(item is UNKNOWN for item in items)
 
 
 def _refuse_ends(items: Sequence[tuple[Any, ...]], d: int, written_as_pairs: bool) -> None:
-    """Refuse what can be read as (lower ends, upper ends), as other libraries take bounds, unless it is certainly
-    pairs: a guess could clip silently to other bounds.
+    """Raise InvalidInput for what could be (lower ends, upper ends), the order in which other libraries take bounds.
 
-    Raises: InvalidInput: the items are lower and upper ends of d columns, or could be.
+    A guess could clip silently to other bounds.
     """
     if [len(item) for item in items] != [d, d]:
         return

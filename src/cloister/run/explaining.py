@@ -1,6 +1,6 @@
 """Forecast of a run from public figures alone: the method picked and why, its questions, and their noise.
 
-No row is read and nothing is spent: the schedule is that of the forecast, which a run keeps to (law 2).
+No row is read and nothing is spent. A run follows the schedule of its forecast (law 2).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from cloister.run.warnings import before
 
 @attrs.frozen
 class ScheduledQuestion:
-    """One question of the schedule.
+    """Question of the schedule.
 
     Args:
         round: counted from 1.
         kind: counts, or sums.
         mechanism: the oracle's.
-        buckets: how many, of all levels.
-        share: of the run's budget; None where it is counted in another measure.
+        buckets: number of buckets, of all levels.
+        share: of the run's budget; None if it is in another measure.
         users: share of the users who are asked.
-        error: standard error of one number of the answer: in rows for counts; for sums in the caller's units (of a
-            k-median's unit vectors: in lattice units), or if framed in half widths of the frame, which are known later.
+        error: standard error of one number of the answer: for counts in rows; for sums in the caller's units (for
+            k-median's unit vectors, lattice units), or if framed in half widths of the frame, which are not yet known.
         framed: the question is asked in a frame (``run.layers.preprocessing``).
     """
 
@@ -53,19 +53,20 @@ class ScheduledQuestion:
 
     @property
     def words(self) -> str:
+        """Line for people."""
         share = "" if self.share is None else f", {self.share:.1%} of the budget"
         users = "" if self.users == 1 else f", {self.users:.1%} of the users"
-        many = "bucket" if self.buckets == 1 else "buckets"
+        noun = "bucket" if self.buckets == 1 else "buckets"
         unit = "rows" if self.kind == "counts" else "half widths per column" if self.framed else "units per column"
         return (
-            f"round {self.round}: {self.kind} of {self.buckets:,} {many} by {self.mechanism}{share}{users}; standard "
+            f"round {self.round}: {self.kind} of {self.buckets:,} {noun} by {self.mechanism}{share}{users}; standard "
             f"error {self.error:.3g} {unit}"
         )
 
 
 @attrs.frozen(eq=False)
 class Explanation:
-    """A request, thought through. Args: plan, error (predicted, of one centre's; None: it cannot say), asked."""
+    """Plan of a request, its schedule, and its predicted error in parts of one centre's cost (None: unpredicted)."""
 
     plan: PreparedRun
     error: float | None
@@ -73,17 +74,17 @@ class Explanation:
 
     @property
     def method(self) -> dict[str, Any]:
-        """The method and what is in its slots, as a result records it."""
+        """Method and the components in its slots, as a result records them."""
         return recorded(self.plan.composed)
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the run itself, before a row is read."""
+        """Warnings that the run gives before a row is read."""
         return [str(warning) for warning in before(self.plan)]
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Forecast for people."""
         p, total = self.plan.problem, self.plan.total
         name, rounds = self.method["name"], len({a.round for a in self.asked})
         rows = f"{p.rows:,} rows" if self.plan.rows is not None else f"rows still to be counted, shown for {p.rows:,},"
@@ -97,13 +98,13 @@ class Explanation:
                 f"({budget}), {self.plan.composed.trust or 'any'} trust",
                 *filter(None, [self.plan.price]),
                 *self._uncounted(),
-                *(f"  {asked.words}" for asked in self.asked),
+                *(f"  {question.words}" for question in self.asked),
                 f"No row was read and nothing was spent.{'' if self.error is None else f' {PREDICTED}.'}",
             ]
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for programs."""
+        """Return plain data, for programs."""
         choice = self.plan.choice
         return {
             "method": self.method,
@@ -117,12 +118,12 @@ class Explanation:
             "epsilon": self.plan.total.epsilon,
             "delta": self.plan.total.delta,
             "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
-            "schedule": [attrs.asdict(asked) for asked in self.asked],
+            "schedule": [attrs.asdict(question) for question in self.asked],
             "by_rows": [{"rows": rows, "method": name, "error": error} for rows, name, error in self.by_rows],
         }
 
     def _uncounted(self) -> Iterator[str]:
-        """Difference that a public number of rows would make, where none was given."""
+        """Yield lines on what a public number of rows would change, if none was given."""
         if self.plan.rows is not None:
             return
         yield (
@@ -134,8 +135,7 @@ class Explanation:
 
     @property
     def by_rows(self) -> list[tuple[int, str, float | None]]:
-        """For likely numbers of rows, the method that would be taken and its predicted error of one centre's; where
-        the run would be refused, that. Empty where the number is known."""
+        """Likely numbers of rows with the method (or refusal) and predicted error; empty if ``rows`` is known."""
         return [] if self.plan.rows is not None else [self._at(rows) for rows in LIKELY if rows >= self.plan.problem.k]
 
     def _at(self, rows: int) -> tuple[int, str, float | None]:
@@ -145,8 +145,8 @@ class Explanation:
             )
         except CloisterError:
             return rows, "refused: too few for this budget", None
-        found = attrs.evolve(self.plan, composed=composed, problem=problem, choice=choice)
-        return rows, method_of(composed).spec.name, found.error
+        plan = attrs.evolve(self.plan, composed=composed, problem=problem, choice=choice)
+        return rows, method_of(composed).spec.name, plan.error
 
     @property
     def _centers(self) -> str:
@@ -170,8 +170,16 @@ class Explanation:
 
 
 def explain(request: Request, columns: Sequence[str], chosen: Selection | None = None) -> Explanation:
-    """Forecast of a request. Args: columns (their names), chosen (how they come from a table's, if they do). Raises:
-    as ``prepare``."""
+    """Forecast a request without reading a row.
+
+    Args:
+        request: the request.
+        columns: names of the rows' columns.
+        chosen: how they were selected from a table's columns, if they were.
+
+    Raises:
+        CloisterError: as ``prepare``.
+    """
     plan = prepare(request, columns, chosen_columns=chosen)
     seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)
     session: Session[Any] = Session(plan.problem, seed, forecasting=True)
@@ -179,25 +187,25 @@ def explain(request: Request, columns: Sequence[str], chosen: Selection | None =
     if plan.rows is None:
         counted(session, shares(plan.budget)[0], plan.problem.k)
     method.cluster(plan.problem, session, seed.child("method"))
-    every = plan.levels
-    asked = tuple(
-        _asked(plan, every, round.index + 1, part, question)
+    stack = plan.levels
+    schedule = tuple(
+        _scheduled(plan, stack, round.index + 1, part, question)
         for round, questions in zip(session.rounds, session.asked, strict=True)
         for part, question in zip(round.parts, questions, strict=True)
     )
-    return Explanation(plan, plan.error, asked)
+    return Explanation(plan, plan.error, schedule)
 
 
-def _asked(
-    plan: PreparedRun, every: Sequence[Level], number: int, part: OpenedQuestion, question: Question[Any, Any]
+def _scheduled(
+    plan: PreparedRun, stack: Sequence[Level], number: int, part: OpenedQuestion, question: Question[Any, Any]
 ) -> ScheduledQuestion:
     budget, events = plan.budget, part.channel.events
-    level = clustering(every)
+    level = clustering(stack)
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
     variance, domain = question.variance(level.problem.context(question.budget)), level.problem.domain
     framed = level.wrapper is not None and isinstance(domain, Box) and part.vectors is not None
-    unit = every[0].problem.domain.unit / domain.unit if framed else 1.0
+    unit = stack[0].problem.domain.unit / domain.unit if framed else 1.0
     return ScheduledQuestion(
         number,
         "counts" if part.vectors is None else "sums",

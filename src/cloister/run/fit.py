@@ -1,7 +1,7 @@
-"""A run from end to end: what Python and the command line both call.
+"""A run from end to end, for Python and the command line.
 
-Everything is ordered by law 2: check all that is public, then the output's place, then the rows (go or refuse); reserve
-the whole budget; let a party join the others; only then ask the first question.
+Order (law 2): check all that is public, then the output path, then the rows (go or refuse); reserve the whole budget;
+let a party join the others; only then ask the first question.
 """
 
 from __future__ import annotations
@@ -37,35 +37,37 @@ from cloister.run.statement import PrivacyStatement, state
 V = TypeVar("V")
 
 Started: TypeAlias = Callable[[PreparedRun, int, Sized], None]
-"""Is told the plan, the number of its rounds, and those opened so far: a list that grows while they are asked."""
+"""Callback that receives the plan, the number of rounds, and the (growing) list of rounds opened so far."""
 
 IN_MEMORY = (
     "{} is registered by no installed plugin: the run was in memory only, its guarantee is what that class declares, "
     "and nobody can compose it again from this record."
 )
-"""Said in the statement of a run with such a component."""
+"""Note in the statement of a run with an unregistered component."""
 
 
 def source(rows: Any, reading: Reading | None = None, *, bounds: Any = None, **options: Any) -> Any:
-    """Return the population for rows in memory; for a path, several paths or a pattern of files; or for a table of a
-    database, by the address or as a table of Ibis. Reads names and types of columns only.
+    """Return the population for rows in memory, in files or in a database. Reads names and types of columns only.
 
     Args:
-        rows: an array (n, d), a data frame, paths, an address with the name of its ``table``, or a table of Ibis.
+        rows: an array (n, d), a data frame, a path, pattern or list of them, a database address (with ``table``), or
+            an Ibis table.
         reading: how they are read.
         bounds: if they name columns, those are used where ``columns`` is None.
-        options: fields of ``rows.options.Reading`` by name, in place of those in ``reading``: columns, missing, ...
+        **options: fields of ``rows.options.Reading`` that replace those in ``reading``: columns, missing, ...
 
-    Raises: CloisterError: there are no such rows or columns, or an option does not apply to them.
+    Raises:
+        CloisterError: there are no such rows or columns, or an option does not apply to them.
     """
     reading = attrs.evolve(Reading() if reading is None else reading, **options)
     return population_of(rows, reading if bounds is None else attrs.evolve(reading, bounded=named_in(bounds)))
 
 
 def parties(members: Mapping[str, Any]) -> Any:
-    """The population of parties that pool masked sums in this one process. Args: members (population by party name).
+    """Return the population of parties (by name) that pool masked sums in this one process.
 
-    Raises: InvalidInput: fewer than two parties, or parties with different columns.
+    Raises:
+        InvalidInput: fewer than two parties, or parties with different columns.
     """
     return registry().load(registry().spec("Population", "parties"))(members)
 
@@ -86,20 +88,21 @@ def fit(
     """Cluster a population's rows.
 
     Args:
+        request: what to run.
         population: from ``source``.
         account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its
             record: no row is read, nothing is charged, and the result is the same.
         noise: only for tests and benchmarks.
-        started: called with the plan, the number of rounds and the list of those opened so far, which grows: before
-            the first question, and once rows are counted.
+        started: called before the first question, and again once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
-        caution: told each warning that public figures give, before a row is read or budget reserved.
-        checked: called once everything has been checked, before anything is asked: what is reserved is given back if
-            the run ends there.
-        reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
+        caution: called with each warning from public figures, before a row is read or budget reserved.
+        checked: called once everything has been checked, before the first question: if it raises, the reservation is
+            given back.
+        reserved: called with the id of the ledger's run, if any, once an interruption would count as spent.
         facts: public details that the caller adds to the result, such as a pool's table of who learns what.
 
-    Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
+    Raises:
+        CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
     account = going_on(account, population)
     plan = planned_run(request, population, account)
@@ -114,7 +117,7 @@ def fit(
         reserved(run.id)
     session = begun.session(plan, noise)
     if started is not None:
-        started(plan, len(begun.asked), session.rounds)
+        started(plan, len(begun.forecast), session.rounds)
     count_share = SHARE if plan.rows is None else 0.0
     if plan.rows is None:
         plan = _counted(plan, session, begun.accountant, begun.seed)
@@ -138,7 +141,7 @@ def _statement(
     count_share: float,
     details: Mapping[str, Any],
 ) -> PrivacyStatement:
-    """Return the statement of a run that has asked all its questions. Args: details (of the clustering)."""
+    """Return the statement of a run that has asked all its questions."""
     return state(
         session.rounds,
         plan.total.epsilon,
@@ -183,13 +186,15 @@ def _result(
 
 
 def _dropped(population: Any) -> dict[str, Any]:
-    """The record of a run that left out rows with missing or infinite cells: what follows it does so, too."""
+    """Return the record that rows with missing or infinite cells were dropped, for whatever applies the result."""
     return {"missing": "drop"} if getattr(population, "missing", "refuse") == "drop" else {}
 
 
 def _text(result: Result) -> str | None:
-    """Text for the ledger; None where a stranger's method has details that are no plain data. The run is paid for
-    and must end either way."""
+    """Return the result's text for the ledger, or None if a plugin's details are no plain data.
+
+    The run is paid for and must end either way.
+    """
     try:
         return result.text()
     except (TypeError, ValueError):
@@ -197,7 +202,7 @@ def _text(result: Result) -> str | None:
 
 
 def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, seed: PublicRng) -> PreparedRun:
-    """The plan for the number of rows that the first stage released, with its rounds forecast."""
+    """Return the plan for the number of rows that the first stage released, and forecast its rounds."""
     rows = _replayed(lambda: counted(session, shares(plan.budget)[0], plan.problem.k))
     composed, problem, choice = after_count(plan.planned, (plan.composed, plan.problem, plan.choice), rows)
     session.problem = problem
@@ -207,15 +212,16 @@ def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, s
 
 
 def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
-    """The method's clustering."""
-    found: Clustering = _replayed(lambda: plan.composed.value.cluster(plan.problem, session, seed.child("method")))
-    return found
+    """Return the method's clustering."""
+    clustering: Clustering = _replayed(lambda: plan.composed.value.cluster(plan.problem, session, seed.child("method")))
+    return clustering
 
 
 def _replayed(stage: Callable[[], V]) -> V:
-    """Findings of a stage of the run. A finished run has no rows: everything it needs is in its record.
+    """Return the value of a stage of the run.
 
-    Raises: Refused: it asks or looks beyond the record of a finished run.
+    Raises:
+        Refused: it asks beyond the record of a finished run, which has no rows.
     """
     try:
         return stage()
@@ -227,6 +233,6 @@ def _replayed(stage: Callable[[], V]) -> V:
 
 
 def _ideal(session: Session[Any]) -> dict[str, Any]:
-    """Details of a result whose messages were not made, but drawn from their law (``MultiMessageChannel.pooled``)."""
+    """Return details of a result whose messages were drawn from their distribution (``MultiMessageChannel.pooled``)."""
     mixed = any(in_messages(part.channel) is not None for round in session.rounds for part in round.parts)
     return {"simulated": "ideal functionality"} if mixed else {}

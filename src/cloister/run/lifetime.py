@@ -1,4 +1,4 @@
-"""How long a lifetime budget lasts where the same run is repeated: by the ledger's own filter, run by run."""
+"""Number of times that a lifetime budget admits the same run, by the ledger's own privacy filter."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from cloister.run.account import Account
 from cloister.run.request import PreparedRun
 
 MOST = 10_000
-"""Runs beyond which nobody counts: as many are said to be at least so many."""
+"""Runs at which counting ends; the answer is then "at least"."""
 
 
 @attrs.frozen
 class Lasting:
-    """Repetitions of one run. Args: every (a year), cost (of one), runs (how many a lifetime holds, by composition),
-    at_least (compositions of which that is only where counting ended)."""
+    """Repetitions of one run within a lifetime budget.
+
+    Args:
+        every: runs a year.
+        cost: of one run.
+        runs: number that the lifetime admits, by composition.
+
+    Attributes:
+        at_least: compositions whose number is only where counting ended.
+    """
 
     every: int
     cost: Cost
@@ -32,22 +40,25 @@ class Lasting:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Summary for people."""
         one = f"One run costs at most epsilon = {self.cost.epsilon:.4g}, delta = {self.cost.delta:.3g}"
-        held = (
+        amounts = (
             f"{'at least ' if how in self.at_least else ''}{runs:,} ({how} composition): {runs / self.every:.3g} years"
             f"{' or more' if how in self.at_least else ''}"
             for how, runs in self.runs.items()
         )
-        return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(held)}."
+        return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(amounts)}."
 
 
 def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: float | None, delta: float) -> Lasting:
-    """How many runs of a plan a lifetime still holds, at most ``MOST``: a ledger's, or one of (epsilon, delta) under
-    each composition.
+    """Return how many runs of a plan (up to ``MOST``) a lifetime budget still admits.
 
-    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set. Refused: it admits
-    no such run, whatever is left.
+    The lifetime is a ledger's, or (epsilon, delta) under each composition.
+
+    Raises:
+        InvalidInput: no lifetime is given, or two.
+        UnknownName: the ledger has no such data set.
+        Refused: it admits no such run, whatever is left.
     """
     if every < 1:
         raise InvalidInput(f"every is {every}: give how many runs there are in a year, such as 12")
@@ -60,11 +71,11 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
         )
     cost, unit = Cost.reserved(plan.total, plan.budget), plan.total.unit
     if account is not None:
-        known = {each.dataset: each for each in Ledger.open(account.ledger).status()}
-        if account.dataset not in known:
-            raise UnknownName("data set", account.dataset, known)
-        found = known[account.dataset]
-        lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
+        statuses = {entry.dataset: entry for entry in Ledger.open(account.ledger).status()}
+        if account.dataset not in statuses:
+            raise UnknownName("data set", account.dataset, statuses)
+        status = statuses[account.dataset]
+        lives = [(Lifetime(status.dataset, status.lifetime, status.composition, status.unit), status.spent)]
         lives[0][0].check_run(unit, plan.budget)
     else:
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)

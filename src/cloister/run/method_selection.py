@@ -40,9 +40,10 @@ HOW = "give a whole number, or a range such as 2..20"
 
 
 def number_of_centers(value: Any) -> Any:
-    """A number as it is, or a range (fewest, most) from a pair or from text such as "2..20".
+    """Return a number as it is, or a range (fewest, most) from a pair or from text such as "2..20".
 
-    Raises: InvalidInput: a pair or a text that is no range of at least two numbers from 2 on.
+    Raises:
+        InvalidInput: a pair or a text that is no range of at least two numbers from 2 on.
     """
     if isinstance(value, str):
         ends = re.fullmatch(r"\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", value, re.ASCII)
@@ -56,41 +57,41 @@ def number_of_centers(value: Any) -> Any:
     return _range(int(value[0]), int(value[1]))
 
 
-def _range(fewest: int, most: int) -> tuple[int, int]:
+def _range(fewest: int, largest: int) -> tuple[int, int]:
     if fewest < 2:
-        raise InvalidInput(f"k is {fewest}..{most}: a range begins at 2, since one group is parted from none")
-    if fewest >= most:
-        raise InvalidInput(f"k is {fewest}..{most}: a range goes from a smaller to a larger number, such as 2..20")
-    return fewest, most
+        raise InvalidInput(f"k is {fewest}..{largest}: a range begins at 2, since one group is parted from none")
+    if fewest >= largest:
+        raise InvalidInput(f"k is {fewest}..{largest}: a range goes from a smaller to a larger number, such as 2..20")
+    return fewest, largest
 
 
-def check_chooses(composed: Composed, fewest: int, most: int) -> None:
-    """Raises: InvalidInput: the method as composed cannot choose the number of centres."""
+def check_chooses(composed: Composed, fewest: int, largest: int) -> None:
+    """Raise InvalidInput if the method as composed cannot choose the number of centres."""
     name = composed.spec.name
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"only a curator's run chooses k, and '{name}' as composed is {composed.trust}: give one number for k, not "
-            f"{fewest}..{most}"
+            f"{fewest}..{largest}"
         )
     if not chooses_k(composed.value):
         raise InvalidInput(
-            f"'{name}' cannot choose k in {fewest}..{most}: give one number, or a method that can: "
+            f"'{name}' cannot choose k in {fewest}..{largest}: give one number, or a method that can: "
             f"{', '.join(choosers())}"
         )
 
 
 def choosers() -> list[str]:
-    """Names of the methods that can choose k, as they are."""
-    found = list[str]()
+    """Return the names of the methods that can choose k with their default components."""
+    names = list[str]()
     for spec in registry().specs("Method"):
         with suppress(CloisterError):
             if spec.private and chooses_k(compose(registry(), "Method", spec.name, {}, {}).value):
-                found.append(spec.name)
-    return found
+                names.append(spec.name)
+    return names
 
 
 def notes_on_k(problem: Problem, details: Mapping[str, Any]) -> tuple[str, ...]:
-    """A statement's words on the k that was chosen."""
+    """Return the statement's notes on the chosen k."""
     if problem.fewest is None:
         return ()
     k = details["curve"]["suggested"]
@@ -101,18 +102,18 @@ def notes_on_k(problem: Problem, details: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def suggested(problem: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    """A result's line on the k that was chosen; empty if none was."""
+    """Return a result's line on the chosen k; empty if none was chosen."""
     if "curve" not in details or "k_range" not in problem:
         return ""
-    (fewest, most), curve = problem["k_range"], details["curve"]
-    return f"Of {fewest} to {most} groups, {curve['suggested']} are suggested: {curve['why']}."
+    (fewest, largest), curve = problem["k_range"], details["curve"]
+    return f"Of {fewest} to {largest} groups, {curve['suggested']} are suggested: {curve['why']}."
 
 
 HOPELESS = (
     "that of one centre at the middle of the bounds: expect hardly better. More rows, more epsilon, fewer centres, "
     "fewer columns or narrower bounds would help"
 )
-"""A predicted error of ``NO_BETTER`` or more."""
+"""Warning on a predicted error of ``NO_BETTER`` or more."""
 
 NO_BETTER = relative_loss(1.0)
 
@@ -120,7 +121,7 @@ PREDICTED = "Errors are predicted from public figures alone"
 
 
 def in_words(part: float) -> str:
-    """A predicted error, and what it hardly exceeds."""
+    """Return a predicted error as text, with its upper bound."""
     return (
         f"predicted error {part:.2g} of a single centre's cost (at most {loss_upper_bound(part):.2g} in nine data sets "
         f"of ten)"
@@ -129,8 +130,14 @@ def in_words(part: float) -> str:
 
 @attrs.frozen
 class Candidate:
-    """A method that could be picked. Args: method, error (``predicted_loss``; None: it cannot run), why (not),
-    components (in slots that nobody named, in place of its own: ``Spec.alternatives``)."""
+    """Method that could be picked.
+
+    Args:
+        method: its name.
+        error: ``predicted_loss``; None: it cannot run.
+        why: reason why it cannot run.
+        components: alternatives in slots that the request does not name (``Spec.alternatives``).
+    """
 
     method: str
     error: float | None
@@ -139,15 +146,14 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """For people: the method, and the components that it does not have by itself."""
-        others = ", ".join(f"{slot}={component}" for slot, component in self.components.items())
-        return f"{self.method} ({others})" if others else self.method
+        """Display name: the method, and its alternative components."""
+        alternatives = ", ".join(f"{slot}={component}" for slot, component in self.components.items())
+        return f"{self.method} ({alternatives})" if alternatives else self.method
 
 
 @attrs.frozen
 class MethodSelection:
-    """The choice made. Args: method (the one asked for: auto), picked (a candidate's name), candidates (least error
-    first)."""
+    """Choice among the candidates (least error first) of a requested method (auto), by the picked one's name."""
 
     method: str
     picked: str
@@ -155,12 +161,12 @@ class MethodSelection:
 
     @property
     def error(self) -> float:
-        """The least predicted error."""
+        """Predicted error of the picked candidate."""
         return next(c.error for c in self.candidates if c.name == self.picked and c.error is not None)
 
     @property
     def names(self) -> Iterator[str]:
-        """What a run may have picked where other plugins were installed: every candidate, and with its alternatives."""
+        """Names that a run with other plugins may have picked: every candidate, alone and with its alternatives."""
         for method in dict.fromkeys(candidate.method for candidate in self.candidates):
             yield method
             for other in registry().spec("Method", method).alternatives:
@@ -168,25 +174,25 @@ class MethodSelection:
 
     @property
     def words(self) -> str:
-        """What was picked and why, in one line."""
-        others = [c for c in self.candidates if c.error is not None and c.name != self.picked]
-        following = "".join(f"; next: {c.name} {c.error:.2g}" for c in others[:1])
+        """Line on what was picked and why."""
+        runners_up = [c for c in self.candidates if c.error is not None and c.name != self.picked]
+        following = "".join(f"; next: {c.name} {c.error:.2g}" for c in runners_up[:1])
         return f"{self.method} picked {self.picked}: {in_words(self.error)}{following}"
 
     @property
     def note(self) -> str:
-        """What a statement and a plan say of it, with the candidates that could not run, and why."""
+        """Note for the statement and the plan, with the candidates that cannot run, and why."""
         unable = "; ".join(f"{c.name}: {c.why}" for c in self.candidates if c.error is None)
         beside = f" Candidates that cannot run here: {unable}." if unable else ""
         return f"{self.words}. {PREDICTED}.{beside}"
 
     @property
     def warning(self) -> str:
-        """What to expect where no candidate predicts an error below that of one centre; else empty."""
+        """Warning if no candidate predicts an error below that of one centre; else empty."""
         return "" if self.error < NO_BETTER else f"even the least predicted error is {HOPELESS}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, with the sentences for people."""
+        """Return plain data, with the sentences for people."""
         taken = next(c for c in self.candidates if c.name == self.picked)
         plain = [attrs.asdict(c) | {"components": dict(c.components)} for c in self.candidates]
         candidates = [{"name": c.pop("method"), **c} for c in plain]
@@ -200,16 +206,18 @@ class MethodSelection:
 
 
 Planned: TypeAlias = tuple[Composed, Problem, MethodSelection | None]
-"""The method to run, its problem, and how it was picked, if it was."""
+"""Method to run, its problem, and how it was picked, if it was."""
 
 
 @attrs.frozen
 class MethodSelector:
-    """Choice of the method that a run takes.
+    """Selector of the method that a run takes.
 
-    Args: scope (figures of the method; candidates are judged with other laws of noise, too, if they are priced
-    jointly: ``Spec.alternatives``), fewest (of a range of k; None: k is one number), shared (whether something around a
-    method asks questions, too).
+    Args:
+        scope: public figures of the run; if priced jointly, the picked candidate is also judged with the noise
+            distributions of ``Spec.alternatives``.
+        fewest: of a range of k; None: k is one number.
+        shared: True for a method if a layer around it asks questions, too.
     """
 
     scope: Scope
@@ -219,28 +227,31 @@ class MethodSelector:
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
     ) -> Planned:
-        """The plan of a run.
+        """Return the plan of a run.
 
         Args:
-            composed: the method asked for; wires and values, with what it was composed.
+            composed: the requested method.
+            wires: components that it was composed with, by path.
+            values: options that it was composed with, by path.
             only: the candidate to take, whatever it predicts.
 
-        Raises: InvalidInput, WrongComposition: nothing fits.
+        Raises:
+            InvalidInput, WrongComposition: nothing fits.
         """
         if not any(isinstance(facts, CandidateSlot) for facts in slots_of(type(composed.value)).values()):
             return *self.scope.filled(composed, wires, values), None
         scope = attrs.evolve(self.scope, trust=self.scope.trust or "Central")
         Problem(scope.k, scope.domain, scope.rows, budget_of(scope.total, ()))  # refuses what no candidate can do, once
         judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
-        found = dict[str, tuple[Composed, Problem]]()
+        runnable = dict[str, tuple[Composed, Problem]]()
         for name, part in composed.inner.items():
             try:
                 if self.fewest is not None and not chooses_k(part.value):
                     raise InvalidInput("it cannot choose k")
                 if scope.narrow and not tells_narrow_columns(part.value):
                     raise InvalidInput("its cells are too wide for a category, or for another column that is narrow")
-                found[name] = scope.filled(part, below(wires, name), below(values, name), lazily=True)
-                judged.append(Candidate(name, self.predicted(*found[name])))
+                runnable[name] = scope.filled(part, below(wires, name), below(values, name), lazily=True)
+                judged.append(Candidate(name, self.predicted(*runnable[name])))
             except CloisterError as error:
                 judged.append(Candidate(name, None, str(error)))
         judged.sort(key=lambda c: (c.error is None, c.error, c.name))
@@ -249,32 +260,35 @@ class MethodSelector:
             if candidate.error is None or (only or name).partition(" ")[0] != name:
                 continue
             try:
-                scope.check(found[name][0])
+                scope.check(runnable[name][0])
             except CloisterError as error:
                 judged.remove(candidate)
                 judged.append(Candidate(name, None, str(error)))
                 continue
-            ways = self.ways(scope, found[name][0], below(wires, name), below(values, name))
-            for other, way in sorted(ways, key=lambda each: each[0].error or 0.0):
+            ways = self.ways(scope, runnable[name][0], below(wires, name), below(values, name))
+            for other, way in sorted(ways, key=lambda pair: pair[0].error or 0.0):
                 if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
                     return *way, MethodSelection(composed.spec.name, other.name, (other, *judged))
-            return *found[name], MethodSelection(composed.spec.name, name, tuple(judged))
+            return *runnable[name], MethodSelection(composed.spec.name, name, tuple(judged))
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
 
     def ways(
         self, scope: Scope, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]
     ) -> Iterator[tuple[Candidate, tuple[Composed, Problem]]]:
-        """A method with its alternatives in slots that nobody named, those that can run. Only the method picked is
-        judged with them: predictions for one method under two laws compare more surely than those of two methods. A run
-        without delta has no choice of laws, nor one of other trust than a curator's; and a run in pure noise shares its
-        budget with nothing: what a frame, a description or a comparison asks costs least in Gaussian noise."""
+        """Yield a method's alternatives, in slots that the request does not name, that can run.
+
+        Only the picked method is judged with them: predictions for one method under two noise distributions compare
+        more surely than those of two methods.
+        """
+        # without delta, or without a curator, there is one noise distribution only
         if not scope.jointly or scope.trust != "Central" or not scope.total.delta or unregistered(part):
             return
         for other in part.spec.alternatives:
             if not wires.keys() & other.keys():
                 with suppress(CloisterError):
                     way = scope.filled(part, {**wires, **other}, values)
+                    # what a frame, a description or a comparison asks costs least in Gaussian noise
                     if way[1].budget.measure == "pure" and self.shared(part):
                         continue
                     scope.check(way[0])
@@ -282,4 +296,5 @@ class MethodSelector:
 
     @staticmethod
     def predicted(composed: Composed, problem: Problem) -> float:
+        """Return the predicted error of a composed method."""
         return predicted_loss(composed.value, problem, composed.spec.objective)

@@ -23,17 +23,17 @@ from cloister.run.warnings import before
 
 
 def planned_run(request: Request, population: Population[Any], account: Account | None) -> PreparedRun:
-    """Return the plan of a new run, or of the one that the account resumes."""
+    """Return the plan of a new run, or of the run that the account resumes."""
     table = population.selection if isinstance(population, SelectsColumns) else None
     request = request if account is None else account.asked(request)
     plan = prepare(request, population.columns, chosen_columns=table)
-    for what, there in (
+    for feature, there in (
         ("a ledger", account is not None),
         ("a session of parties", isinstance(population, Joining)),
         ("an engine with workers", getattr(population, "apart", False)),
     ):
         if there:
-            refuse_unregistered(plan.composed, what)
+            refuse_unregistered(plan.composed, feature)
     return plan if account is None else account.begun(plan, request, table)
 
 
@@ -44,21 +44,22 @@ class OpenedRun:
 
     Args:
         seed: public.
-        asked: the rounds of the forecast.
+        forecast: the rounds that it will ask.
         accountant: knows the forecast.
-        admission: the population, as admitted.
+        admission: the admitted population.
         run: of the ledger; None: there is no ledger.
         finished: True if the run has finished before, so that its result is computed again from its record.
     """
 
     seed: PublicRng
-    asked: list[Round[Any]]
+    forecast: list[Round[Any]]
     accountant: Accountant
     admission: Admission
     run: Run | None
     finished: bool
 
     def session(self, plan: PreparedRun, noise: NoiseRng | None) -> Session[Any]:
+        """Return the session that asks the run's questions, or replays its record."""
         return Session(
             plan.problem,
             self.seed,

@@ -1,4 +1,4 @@
-"""Places of rows: in memory, in files or in a database, as callers give them, and the population that reads them."""
+"""Places of rows (memory, files or a database) and the populations that read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cloister.core.registry.registry import registry
 from cloister.rows.options import Reading, Where, options_of_rows
 
 POPULATIONS: dict[Where, str] = {"memory": "arrays", "files": "files", "databases": "sql"}
-"""Names of the populations that are built in, by the place of their rows."""
+"""Built-in populations, by the place of their rows."""
 
 IN_WORDS: dict[Where, str] = {"memory": "memory", "files": "files", "databases": "a database"}
 
@@ -20,47 +20,44 @@ LOOKS = {
     "duckdb": "duckdb:///lake.db",
     "pyspark": "pyspark://",
 }
-"""Looks of addresses that are written without their slashes, by their beginnings."""
+"""Correct forms of database addresses that are often written without slashes, by their scheme."""
 
 
 def is_address(rows: Any) -> bool:
-    """Return True if a text is a database's address, such as duckdb:///lake.db, and not a file's path."""
+    """Return True if a text is an address, such as duckdb:///lake.db, and not a file's path."""
     return isinstance(rows, str) and "://" in rows
 
 
 STORES = frozenset(
     ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "hf", "http", "https", "ftp", "ftps", "sftp")
 )
-"""Kinds of addresses that files have, and no database."""
+"""Schemes of remote files, which no database has."""
 
 
 def refuse_foreign_address(rows: Any) -> None:
-    """Raise InvalidInput if a text is an address that cannot be read.
-
-    It is a file's elsewhere, such as s3://, or a database's without its slashes, such as duckdb:lake.db.
-    """
-    for each in rows if isinstance(rows, (list, tuple)) else [rows]:
-        scheme = each.lstrip().partition("://")[0].lower() if is_address(each) else None
+    """Raise InvalidInput for addresses of remote files (s3://), and of databases without slashes (duckdb:lake.db)."""
+    for source in rows if isinstance(rows, (list, tuple)) else [rows]:
+        scheme = source.lstrip().partition("://")[0].lower() if is_address(source) else None
         if scheme == "file":
             raise InvalidInput("'file://' begins the address of a file: give its path alone")
         if scheme in STORES:
             raise InvalidInput(
                 f"'{scheme}://' begins the address of a file elsewhere: fetch it first, and give its path"
             )
-        kind = each.partition(":")[0] if isinstance(each, str) and ":" in each else None
-        if kind in LOOKS and not is_address(each):
+        kind = source.partition(":")[0] if isinstance(source, str) and ":" in source else None
+        if kind in LOOKS and not is_address(source):
             raise InvalidInput(f"'{kind}:' begins a database's address: write it as {LOOKS[kind]}, with --table NAME")
 
 
 def is_ibis_table(rows: Any) -> bool:
-    """Return True if rows are a table of Ibis, or an expression that is one. Imports nothing."""
+    """Return True if rows are an Ibis table or table expression. Imports nothing."""
     return type(rows).__module__.partition(".")[0] == "ibis" and hasattr(rows, "get_backend")
 
 
 def in_database(rows: Any) -> bool:
-    """Return True if rows are an address, several things of which one is, or a table of Ibis."""
+    """Return True if rows are an address, a list with an address, or an Ibis table."""
     several = rows if isinstance(rows, (list, tuple)) else [rows]
-    return any(is_address(each) for each in several) or is_ibis_table(rows)
+    return any(is_address(source) for source in several) or is_ibis_table(rows)
 
 
 def _is_relation(rows: Any) -> bool:
@@ -68,7 +65,7 @@ def _is_relation(rows: Any) -> bool:
 
 
 def refuse_relation(rows: Any) -> None:
-    """Raise InvalidInput if rows are a relation of DuckDB's own: it has no snapshot and no connection to ask."""
+    """Raise InvalidInput for a DuckDB relation, which has no snapshot and no connection to ask."""
     if _is_relation(rows):
         raise InvalidInput(
             "rows are a relation of DuckDB: give a table of Ibis on the same connection, "
@@ -77,7 +74,7 @@ def refuse_relation(rows: Any) -> None:
 
 
 def refuse_lazy(rows: Any) -> None:
-    """Raise InvalidInput if rows are a lazy frame of polars or Dask, whose cells are nowhere yet. Imports nothing."""
+    """Raise InvalidInput for a lazy frame of polars or Dask, whose cells are not computed yet. Imports nothing."""
     module, kind = type(rows).__module__.partition(".")[0], type(rows).__name__
     how = {
         ("polars", "LazyFrame"): "collect",
@@ -93,7 +90,7 @@ def refuse_lazy(rows: Any) -> None:
 
 
 def refuse_path(rows: Any) -> None:
-    """Raise InvalidInput if rows are a path or an address, where a table is meant."""
+    """Raise InvalidInput for a path or an address where a table is expected."""
     if isinstance(rows, (str, PathLike)):
         how = (
             "give ibis.connect(address).table('NAME'), a table of Ibis"
@@ -107,11 +104,11 @@ def refuse_path(rows: Any) -> None:
 
 
 def refuse_unordered(rows: Any) -> None:
-    """Raise InvalidInput if rows are in a database, where they have no order that answers could be given in."""
+    """Raise InvalidInput for rows in a database, which have no order for answers per row."""
     if is_ibis_table(rows) or _is_relation(rows):
-        what, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
+        kind, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
         raise InvalidInput(
-            f"rows of a {what} have no order: fetch them, as in rows.{how}(), or have the engine label them "
+            f"rows of a {kind} have no order: fetch them, as in rows.{how}(), or have the engine label them "
             f"(cloister predict --sql)"
         )
 
@@ -126,29 +123,29 @@ def place_of(rows: Any) -> Where:
 
 
 def population_of(rows: Any, reading: Reading) -> Any:
-    """Return the population that reads rows, wherever they are. Raises: CloisterError: as ``run.fit.source``."""
+    """Return the population that reads rows, wherever they are. Raises CloisterError as ``run.fit.source`` does."""
     for refuse in (refuse_relation, refuse_lazy, refuse_foreign_address):
         refuse(rows)
-    where = place_of(rows)
-    refuse_elsewhere(reading, where)
-    if where == "databases":
+    place = place_of(rows)
+    refuse_elsewhere(reading, place)
+    if place == "databases":
         return _of_table(rows, reading)
-    kind = registry().load(registry().spec("Population", POPULATIONS[where]))
+    kind = registry().load(registry().spec("Population", POPULATIONS[place]))
     return kind([rows] if isinstance(rows, (str, Path)) else rows, reading)
 
 
-def refuse_elsewhere(reading: Reading, where: Where) -> None:
-    """Raise InvalidInput if an option was given that applies to rows of another place alone."""
-    if others := reading.elsewhere(where):
-        names, only = ", ".join(others), {options_of_rows()[name].only for name in others}
+def refuse_elsewhere(reading: Reading, place: Where) -> None:
+    """Raise InvalidInput for an option that applies to rows of another place only."""
+    if misplaced := reading.elsewhere(place):
+        names, only = ", ".join(misplaced), {options_of_rows()[name].only for name in misplaced}
         if "databases" in only:
             raise InvalidInput(
                 f"{names} go with a database's address: give that, such as duckdb:///lake.db, or leave them out"
             )
-        raise InvalidInput(f"these rows are in {IN_WORDS[where]}: leave out {names}, for files alone")
-    if reading.users is not None and where != "memory":
+        raise InvalidInput(f"these rows are in {IN_WORDS[place]}: leave out {names}, for files alone")
+    if reading.users is not None and place != "memory":
         raise InvalidInput(
-            f"users of rows in {IN_WORDS[where]} are named by one of their columns: give its name (user_column=)"
+            f"users of rows in {IN_WORDS[place]} are named by one of their columns: give its name (user_column=)"
         )
     if reading.engine == "duckdb":
         raise InvalidInput(
@@ -158,14 +155,10 @@ def refuse_elsewhere(reading: Reading, where: Where) -> None:
 
 
 def _of_table(rows: Any, reading: Reading) -> Any:
-    """Return the population of a table in a database.
-
-    Args:
-        rows: an address, or a list of one; or a table of Ibis.
-        reading: how they are read.
+    """Return the population of a table in a database, given as an address, a list of one, or an Ibis table.
 
     Raises:
-        CloisterError: it cannot be connected to, or something does not go with it.
+        CloisterError: the database cannot be connected to, or an option does not apply.
     """
     kind = registry().load(registry().spec("Population", POPULATIONS["databases"]))
     if is_ibis_table(rows):

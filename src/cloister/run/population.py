@@ -1,4 +1,4 @@
-"""Admission of a population to a run: whether what it holds goes with the run, and its turns in it."""
+"""Admission of a population to a run: whether it fits the run, and its steps in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cloister.core.types import Ints
 
 
 def check_trust(total: PrivacyTarget, method: str, trust: str | None) -> None:
-    """Raise InvalidInput on a promise to users where nobody sees which rows are one user's."""
+    """Raise InvalidInput for a guarantee for users under trust where nobody sees which rows are one user's."""
     if total.unit == "users" and trust not in (None, "Central"):
         raise InvalidInput(
             f"'{method}' as composed is {trust}, and rows per user need a curator (Central): nobody else sees which "
@@ -31,28 +31,27 @@ def check_trust(total: PrivacyTarget, method: str, trust: str | None) -> None:
 
 
 def check_users(total: PrivacyTarget, population: Population[Any], trust: str) -> None:
-    """Check that rows name their users if, and only if, the promise is about users, or only names number them.
+    """Raise InvalidInput unless rows name their users exactly if the guarantee is for users. Reads no row.
 
-    Raises:
-        InvalidInput: they do not. No row is read.
+    Where every row is a numbered person (Local, Shuffled), names are required if only they give the numbers.
     """
-    known = isinstance(population, HoldsUsers) and population.has_users
+    has_users = isinstance(population, HoldsUsers) and population.has_users
     if _numbered(trust):
         if isinstance(population, NumbersByName):
-            if not known:
+            if not has_users:
                 population.number_by_name()  # which says what is missing
-        elif known:
+        elif has_users:
             raise InvalidInput(
                 f"under {trust} trust a row's user is numbered by its place here, and has this row alone: leave the "
                 f"user column out"
             )
         return
-    if known and total.unit == "rows":
+    if has_users and total.unit == "rows":
         raise InvalidInput(
             "rows are of users: give the most rows of one user that may count, a public number (--rows-per-user M, "
             "rows_per_user=M)"
         )
-    if total.unit == "users" and not known:
+    if total.unit == "users" and not has_users:
         raise InvalidInput(
             "at most so many rows of each user may count, but the rows do not say whose they are: give the column that "
             "does (--user-column NAME, user_column=, or users= for an array)"
@@ -67,15 +66,15 @@ def _numbered(trust: str) -> bool:
 @final
 @attrs.frozen(eq=False)
 class Admission:
-    """A population that goes with a run, and its turns in it.
+    """Population that fits a run, and its steps in it.
 
     Args:
         population: the holder of the rows.
         trust: that the method as composed needs.
-        total: what the run promises.
+        total: the run's guarantee.
         users: the population, if it may know which rows are one user's.
-        numbers: the population, if it numbers users by their names, and they have numbers.
-        others: the population, if it needs others, who hold the remaining rows.
+        numbers: the population, if it numbers users by name and the trust model numbers users.
+        others: the population, if other parties hold further rows.
     """
 
     population: Population[Any]
@@ -87,24 +86,24 @@ class Admission:
 
     @property
     def simulated(self) -> bool:
-        """Whether one process holds rows that the trust model spreads over many hands."""
+        """True if one process holds rows that the trust model distributes."""
         pooled = pools(self.population) and getattr(self.population, "simulated", False)
         return self.trust in {"Local", "Shuffled"} or pooled
 
     @property
     def agree(self) -> Callable[[int, int, Ints], Ints] | None:
-        """``Joining.agree`` of a population that needs others."""
+        """``Joining.agree`` of a population with other parties."""
         return None if self.others is None else self.others.agree
 
     def check(self, rounds: Sequence[Round[Any]]) -> None:
-        """Make the validation pass: go or refuse, told to the data holder alone (law 7).
+        """Validate the rows: go or refuse, which only the data holder learns (law 7).
 
         Pooled rows have a hard cap on their number, shuffled messages need enough people, and no two rows may name one
         numbered user.
 
         Raises:
             InvalidInput: as the population says.
-            Refused: there are too few people.
+            Refused: too few people.
         """
         self.population.check(most_rows(rounds) if pools(self.population) else CAP)
         for round in rounds:
@@ -113,22 +112,19 @@ class Admission:
             self.numbers.number_by_name()
 
     def join(self, run: Run | None) -> None:
-        """Let a party's population join the others', once its own rows are checked and its budget is reserved.
-
-        Nothing that depends on a row is sent before the first round opens: a run that could not begin gives its
-        reservation back.
-        """
+        """Join the other parties, once this one's rows are checked and its budget is reserved."""
         if self.others is None:
             return
         try:
             self.others.join()
         except (CloisterError, KeyboardInterrupt):
+            # nothing that depends on a row is sent before the first round opens: the reservation is given back
             if run is not None and not run.record.digests:
                 run.finish(())
             raise
 
     def keep(self, seed: PublicRng) -> None:
-        """Keep at most so many rows of each user, by public coins: a run that goes on keeps the same."""
+        """Bound contributions to ``rows_per_user``, by coins of the public seed: a resumed run keeps the same rows."""
         if self.users is not None and self.total.rows_per_user is not None:
             self.users.keep(self.total.rows_per_user, seed.child("rows of users"))
 
@@ -136,10 +132,10 @@ class Admission:
 def admit(population: Population[Any], trust: str, total: PrivacyTarget) -> Admission:
     """Admit a population to a run, before a row is read.
 
-    Parties pool their rows under Aggregated trust, and only there. Rows name users where the promise is about users,
-    and only there.
+    Parties pool their rows exactly under Aggregated trust; rows name users exactly if the guarantee is for users.
 
-    Raises: InvalidInput: it does not go with the run's trust, or with its promise.
+    Raises:
+        InvalidInput: it does not fit the run's trust or guarantee.
     """
     if pools(population) != (trust == "Aggregated"):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""A caller's request, and the run that it means: checked and decided from public figures, before any row is read."""
+"""A caller's request, and the run planned for it from public figures, before any row is read."""
 
 from __future__ import annotations
 
@@ -49,34 +49,34 @@ from cloister.run.row_count import counted, shares, with_count
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """A caller's request, all of it public. NumPy numbers become Python's own, so that results can be saved.
+    """Caller's request, all of it public. NumPy numbers become Python's own, so that results can be saved.
 
     Args:
         k: number of centres; or a range (fewest, most), also as text "2..20", of which the run chooses one
-            (``run.choosing``).
+            (``run.method_selection``).
         method: registry name; ``auto`` picks the one that predicts the least error. Or a component, which is recorded
-            as if it and its parts had been named; a class that is not registered runs in memory only.
+            by name; a class that is not registered runs in memory only.
         epsilon: nats, for the whole run.
-        delta: probability, for the whole run; 0 where only pure noise is added.
+        delta: probability, for the whole run; 0 if only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_for`` takes them.
-        rows: the public number of rows: a round figure of the right size; None: a noisy count, paid (``row_count``).
-            Where users have several rows, of those kept.
-        rows_per_user: at most so many rows of each user are kept, and the guarantee is for users: a public number, for
-            a population whose rows name their users. None: it is for rows.
+        rows: the public number of rows, a round figure; None: a noisy count, paid (``row_count``). With
+            ``rows_per_user``, the number of rows kept.
+        rows_per_user: public limit of rows kept per user (contribution bounding), in a guarantee for users, whom rows
+            must name; None: the guarantee is for rows.
         zoom, scale: as ``cloister.run.layers.preprocessing`` takes them.
         components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
         seed: of the run's public choices; by default a fresh one.
-        trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
-            method has them (``cloister.run.method_selection``).
-        parties: how many pool their rows, under Aggregated trust; 0: as options say.
-        describe: names of columns that groups are described by, in the clustering or beside it.
-        describe_words: name of the column whose words tell groups apart, of which no list is known.
-        most_words: of a row that count.
-        describe_share: of the budget, for all of that: where words are asked beside columns, half of it is for them.
-        laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
-            costs more rho, in which some lifetimes add up.
+        trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: the
+            method's own oracles.
+        parties: number of parties that pool their rows, under Aggregated trust; 0: as options say.
+        describe: columns that describe the groups, clustered or not.
+        describe_words: column of texts whose keywords, of which no list is public, describe the groups.
+        most_words: limit of keywords that count per row.
+        describe_share: share of the budget for the description, half of it for keywords if columns are given too.
+        laws: ``auto`` may take Laplace noise if that predicts less error, at the same (epsilon, delta). It costs more
+            rho, in which some lifetimes compose.
         start: public centres to begin from, as ``cloister.run.layers.warm_start`` takes them; None: there are none.
     """
 
@@ -104,27 +104,33 @@ class Request:
 
     @property
     def most(self) -> int:
-        """The number of centres that the run is planned for."""
+        """Number of centres that the run is planned for."""
         return self.k[1] if isinstance(self.k, tuple) else self.k
 
     @property
     def fewest(self) -> int | None:
-        """The least of a range; None if k is one number."""
+        """Least k of a range; None if k is one number."""
         return self.k[0] if isinstance(self.k, tuple) else None
 
     @property
     def described(self) -> list[str | Texts]:
-        """All columns that groups are described by."""
+        """Columns that describe the groups."""
         return described(self.describe, self.describe_words, self.most_words)
 
 
 @attrs.frozen(eq=False)
 class PreparedRun:
-    """A request whose public part has been checked, before any row is read.
+    """Checked plan of a run, before any row is read.
 
-    Args: problem (the method's), composed (the method with everything in its slots), choice (how the method was picked,
-    if it was), total and budget (of the whole run), table (the rows' columns), rows (their public or counted number;
-    None: still to be counted), planned (the plan for a number of rows).
+    Args:
+        problem: the method's.
+        composed: the method with the components in its slots.
+        total: guarantee of the whole run.
+        table: the rows' columns.
+        budget: of the whole run.
+        rows: public or counted number of rows; None: still to be counted.
+        choice: how the method was picked, if it was.
+        planned: makes the plan for a number of rows.
     """
 
     problem: Problem
@@ -138,7 +144,7 @@ class PreparedRun:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the rows' columns, those that are only described last; then the one whose words are counted."""
+        """Names of the rows' columns: clustered ones, those that only describe, then the column of keywords."""
         return (*self.names.features, *(f"words of {texts.column}" for texts in self.table.texts))
 
     @property
@@ -149,7 +155,7 @@ class PreparedRun:
 
     @property
     def levels(self) -> Sequence[levels.Level]:
-        """The method and the layers around it, each with its problem."""
+        """Method and the layers around it, each with its problem."""
         return levels.levels(self.composed, self.problem)
 
     @property
@@ -158,17 +164,17 @@ class PreparedRun:
         return self.table.clustered.features
 
     def digest(self) -> str:
-        """A hash of the whole plan: a run is resumed only under the same one."""
+        """Return a digest of the whole plan: a run is resumed only under the same one."""
         p = self.problem
-        asked = (p.k, p.fewest, p.domain, self.rows, self.total, self.budget, self.columns)
-        return digest((__version__, self.composed.config(), *asked))
+        facts = (p.k, p.fewest, p.domain, self.rows, self.total, self.budget, self.columns)
+        return digest((__version__, self.composed.config(), *facts))
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
-        """The rounds that will be asked, each with its cost; after a count, those of a likely number of rows."""
+        """Return the rounds that will be asked, each with its cost; before a count, for a likely number of rows."""
         return self.first_stage(seed) + forecast(self.composed.value, self.problem, seed)
 
     def first_stage(self, seed: PublicRng) -> list[Round[Any]]:
-        """The round that counts the rows, unless their number is known."""
+        """Return the round that counts the rows, unless their number is known."""
         session: Session[Any] = Session(self.problem, seed, forecasting=True)
         if self.rows is None:
             counted(session, shares(self.budget)[0], self.problem.k)
@@ -176,12 +182,12 @@ class PreparedRun:
 
     @property
     def price(self) -> str:
-        """What the layers spend, in sentences; empty if they spend nothing."""
+        """Sentences on what the layers spend; empty if they spend nothing."""
         return " ".join(levels.prices(self.levels, self.names))
 
     @property
     def error(self) -> float | None:
-        """The error that the method predicts from public figures, of one centre's; None: it cannot say."""
+        """Error that the method predicts from public figures, in parts of one centre's cost; None: it predicts none."""
         if self.choice is not None:
             return self.choice.error
         stack = self.levels
@@ -191,7 +197,7 @@ class PreparedRun:
 
     @property
     def warnings(self) -> Iterator[str]:
-        """Warnings of a budget that buys nothing, or hardly anything of a layer."""
+        """Warnings of a budget that is too small for the method or a layer."""
         yield from levels.warnings(self.levels)
         if self.choice is not None:
             yield from filter(None, [self.choice.warning])
@@ -199,7 +205,7 @@ class PreparedRun:
             yield f"the predicted error of '{levels.method_of(self.composed).spec.name}' is {HOPELESS}"
 
     def describe(self) -> dict[str, Any]:
-        """The problem as plain data."""
+        """Return the problem as plain data."""
         stack = self.levels
         domain = levels.clustering(stack).problem.domain
         assert isinstance(domain, (Box, Ball))
@@ -214,7 +220,7 @@ class PreparedRun:
 
 
 def pooled_trust(parties: int, trust: str | None) -> str:
-    """The trust model of parties that pool. Raises: InvalidInput: they are not two, or another model is asked for."""
+    """Return the trust model of parties that pool. Raises InvalidInput for one party, or another model."""
     if trust is not None and trust.lower() != "aggregated":
         raise InvalidInput(
             f"--pooled simulates parties under aggregated trust, and --trust is {trust}: leave out one of them"
@@ -228,11 +234,13 @@ def pooled_trust(parties: int, trust: str | None) -> str:
 
 
 def asked_for(request: Request) -> tuple[Request, Composed]:
-    """The request with its method by name, and the method as it is composed before anything is chosen. A component
-    becomes its registry name, with all components and options in it by path: a record of it, and every answer, are
-    those of a request by name. One that holds a class which is not registered stays as it is.
+    """Return the request with its method by name, and the method composed before anything is chosen.
 
-    Raises: UnknownName, WrongComposition, InvalidInput: it cannot be composed.
+    A component becomes its registry name, with its components and options by path, so that records and answers equal
+    those of a request by name. One that holds an unregistered class stays as it is.
+
+    Raises:
+        UnknownName, WrongComposition, InvalidInput: it cannot be composed.
     """
     if not isinstance(request.method, str):
         if request.components or request.options:
@@ -249,32 +257,35 @@ def asked_for(request: Request) -> tuple[Request, Composed]:
     return request, filler.filled("Method", str(request.method), request.components, request.options)
 
 
-def refuse_unregistered(composed: Composed, what: str) -> None:
-    """Raises: InvalidInput: a record is needed, and a class is not registered, so that no record can name it. Args:
-    what (needs one)."""
+def refuse_unregistered(composed: Composed, feature: str) -> None:
+    """Raise InvalidInput if a class is not registered, so that the record which ``feature`` needs cannot name it."""
     if name := unregistered(composed):
         raise InvalidInput(
-            f"{what} records the method by registry names, and {name} has none: it runs in memory only. Offer it in a "
-            f"plugin ('cloister new-plugin' writes one), or leave {what} out"
+            f"{feature} records the method by registry names, and {name} has none: it runs in memory only. Offer it in "
+            f"a plugin ('cloister new-plugin' writes one), or leave {feature} out"
         )
 
 
 def _check_whole_numbers(request: Request) -> None:
     for name, value in (("k", request.most), ("rows", request.rows), ("seed", request.seed)):
-        given: Any = value
-        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+        number: Any = value
+        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
 
 
 def prepare(
     request: Request, columns: Sequence[str], only: str | None = None, chosen_columns: Selection | None = None
 ) -> PreparedRun:
-    """Check everything that does not depend on a row, and decide what the request leaves open (``choosing``).
+    """Check all that does not depend on a row, and decide what the request leaves open (``run.method_selection``).
 
-    Args: only (the candidate of ``auto`` to take, whatever it predicts), chosen_columns (of a table, if the columns are
-    its: says which of them are categories and booleans).
+    Args:
+        request: the request.
+        columns: names of the rows' columns.
+        only: the candidate of ``auto`` to take, whatever it predicts.
+        chosen_columns: the selection from a table, which knows categories and booleans; None: plain columns.
 
-    Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
+    Raises:
+        InvalidInput, UnknownName, WrongComposition: in one line that says what to do.
     """
     _check_whole_numbers(request)
     table = chosen_columns or Selection(tuple(columns)).with_described(request.described)

@@ -1,9 +1,9 @@
-"""From an error to a budget: the least epsilon, and the least number of rows, for which a request predicts at most the
-error that is asked for. Forecasts under many budgets, from public figures alone: no row is read and nothing is spent.
+"""Search for the least epsilon, and the least number of rows, for which a request predicts at most a target error.
 
-Predicted errors fall with epsilon and with rows, but for steps where ``auto`` takes another candidate, or zoom begins
-to pay. A bisection ends next to the least figure from which on the table's are good enough, within a hundredth of it;
-what is said was forecast itself.
+Forecasts under many budgets, from public figures alone: no row is read and nothing is spent. Predicted errors fall with
+epsilon and with rows, but for steps where ``auto`` takes another candidate, or zoom begins to pay. The bisection
+therefore starts above the table's largest figure that misses the target, and ends within a hundredth; each reported
+figure was itself forecast.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from cloister.run.request import Request, prepare
 from cloister.run.warnings import before
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-"""Of the table and the picture."""
+"""Epsilons of the table and the plot."""
 
 ROWS = (0.25, 1.0, 4.0)
-"""Numbers of rows of the table and the picture, in parts of the request's."""
+"""Numbers of rows of the table and the plot, as multiples of the request's."""
 
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 16.0
-"""Between which a budget is looked for: above, little is promised."""
+"""Range of the search for epsilon: above it, little is promised."""
 
 MOST_ROWS = 2 * 10**9
 
 STEPS = 1.01
-"""Factor to which a figure is found."""
+"""Factor within which the bisection ends."""
 
 
 @final
 @attrs.frozen
 class Forecast:
-    """Args: rows, epsilon, error (predicted, of one centre's; None: no method can run, or none can say)."""
+    """Predicted error, in parts of one centre's cost (None: no method can run or predict), by rows and epsilon."""
 
     rows: int
     epsilon: float
@@ -50,14 +50,14 @@ class Forecast:
 @final
 @attrs.frozen(eq=False)
 class RequiredBudget:
-    """What an error takes.
+    """Epsilon, and number of rows, that a target error requires.
 
     Args:
-        error: asked for, in parts of what one centre at the middle of the bounds would lose.
+        error: the target, as a fraction of the cost of one centre at the middle of the bounds.
         asked: the request's own forecast.
         epsilon: the least for the request's rows; None: none up to ``MOST_EPSILON``.
         rows: the least for the request's epsilon; None: none up to ``MOST_ROWS``.
-        table: other rows and epsilons.
+        table: forecasts for other rows and epsilons.
         warnings: of the request itself.
     """
 
@@ -70,30 +70,30 @@ class RequiredBudget:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Summary for people."""
         budget = f"no epsilon up to {MOST_EPSILON:g}" if self.epsilon is None else f"epsilon = {self.epsilon.epsilon:g}"
         rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
-        found = self.epsilon is not None or self.rows is not None
-        numbers = sorted({each.rows for each in self.table})
+        exists = self.epsilon is not None or self.rows is not None
+        numbers = sorted({forecast.rows for forecast in self.table})
         lines = [
             f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
             f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows."
-            + (f" In nine data sets of ten at most {loss_upper_bound(self.error):.2g} is then lost." if found else ""),
+            + (f" In nine data sets of ten at most {loss_upper_bound(self.error):.2g} is then lost." if exists else ""),
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
-            row = (each for each in self.table if each.epsilon == epsilon)
-            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in row))
+            row = (forecast for forecast in self.table if forecast.epsilon == epsilon)
+            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(forecast.error):>19}" for forecast in row))
         lines += [f"WARNING: {text}." for text in self.warnings]
         return "\n".join([*lines, f"No row was read and nothing was spent. {PREDICTED}."])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for programs."""
+        """Return plain data, for programs."""
         return attrs.asdict(self) | {"at_most": loss_upper_bound(self.error)}
 
 
-def _enough(found: Forecast, error: float) -> bool:
-    return found.error is not None and found.error <= error
+def _enough(forecast: Forecast, error: float) -> bool:
+    return forecast.error is not None and forecast.error <= error
 
 
 def _shown(error: float | None) -> str:
@@ -101,9 +101,11 @@ def _shown(error: float | None) -> str:
 
 
 def needs(request: Request, columns: Sequence[str], error: float, chosen: Selection | None = None) -> RequiredBudget:
-    """What an error takes. Args: columns and chosen, as of ``explain``.
+    """Return the budget and the rows that a target error requires; columns and chosen are as for ``explain``.
 
-    Raises: InvalidInput: the error is none, or the number of rows is not given; as ``prepare``, for the request itself.
+    Raises:
+        InvalidInput: the error is not between 0 and 1, or the number of rows is not given; as ``prepare``, for the
+            request itself.
     """
     if not 0 < error < 1:
         raise InvalidInput(f"error is {error}: give a part of a single centre's cost, between 0 and 1, such as 0.01")
@@ -111,45 +113,45 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
         raise InvalidInput("no public number of rows: give --rows N (rows=N), a round figure of the right size")
 
     def at(rows: int, epsilon: float) -> Forecast:
-        asked = attrs.evolve(request, rows=rows, epsilon=epsilon)
+        variant = attrs.evolve(request, rows=rows, epsilon=epsilon)
         with suppress(CloisterError):
-            return Forecast(rows, epsilon, prepare(asked, columns, chosen_columns=chosen).error)
+            return Forecast(rows, epsilon, prepare(variant, columns, chosen_columns=chosen).error)
         return Forecast(rows, epsilon, None)
 
     plan = prepare(request, columns, chosen_columns=chosen)
-    own = Forecast(request.rows, request.epsilon, plan.error)
-    if own.error is None:
+    base = Forecast(request.rows, request.epsilon, plan.error)
+    if base.error is None:
         raise InvalidInput(f"'{request.method}' predicts no error: leave the method to auto, or name one that does")
-    most = max(request.most, 2)
-    table = tuple(at(max(most, round(part * own.rows)), epsilon) for epsilon in EPSILONS for part in ROWS)
-    poor = [each for each in (own, *table) if not _enough(each, error)]
-    epsilons = [LEAST_EPSILON, *(each.epsilon for each in poor if each.rows == own.rows)]
-    numbers = [most, *(each.rows for each in poor if each.epsilon == own.epsilon)]
+    fewest_rows = max(request.most, 2)
+    table = tuple(at(max(fewest_rows, round(part * base.rows)), epsilon) for epsilon in EPSILONS for part in ROWS)
+    poor = [forecast for forecast in (base, *table) if not _enough(forecast, error)]
+    epsilons = [LEAST_EPSILON, *(forecast.epsilon for forecast in poor if forecast.rows == base.rows)]
+    numbers = [fewest_rows, *(forecast.rows for forecast in poor if forecast.epsilon == base.epsilon)]
     return RequiredBudget(
         error,
-        own,
-        _least(lambda x: at(own.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),
-        _least(lambda x: at(round(_two_digits(x)), own.epsilon), max(numbers), MOST_ROWS, error),
+        base,
+        _least(lambda x: at(base.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),
+        _least(lambda x: at(round(_two_digits(x)), base.epsilon), max(numbers), MOST_ROWS, error),
         table,
         tuple(map(str, before(plan))),
     )
 
 
 def _two_digits(x: float) -> float:
-    """The next number of two digits, as people say it."""
+    """Return a number rounded up to two digits."""
     unit = 10.0 ** (math.floor(math.log10(x)) - 1)
     return float(f"{math.ceil(round(x / unit, 6)) * unit:.2g}")
 
 
 def _least(at: Callable[[float], Forecast], low: float, high: float, error: float) -> Forecast | None:
-    """The forecast at the least figure between these that is good enough."""
+    """Return the forecast at the least figure in the range that meets the target, by bisection, or None."""
     best = at(high)
     if not _enough(best, error):
         return None
     while high > low * STEPS:
         middle = math.sqrt(low * high)
-        if _enough(found := at(middle), error):
-            high, best = middle, found
+        if _enough(candidate := at(middle), error):
+            high, best = middle, candidate
         else:
             low = middle
     return best

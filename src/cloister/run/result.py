@@ -1,4 +1,4 @@
-"""Results that save and load, as JSON or npz, and hold nothing private."""
+"""Results of runs: released values and public facts, saved as JSON or npz."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMAT = "cloister-result-1"
 @final
 @attrs.frozen(eq=False)
 class Result:
-    """The outcome of a run: released values and public facts only.
+    """Outcome of a run: released values and public facts only.
 
     Args:
         centers: (k, d) in the caller's units.
@@ -69,7 +69,7 @@ class Result:
 
     @property
     def domain(self) -> Box | Ball:
-        """The bounds that the run clipped rows to. Raises: Damaged: they are none."""
+        """Bounds that the run clipped rows to. Raises Damaged if they are malformed."""
         try:
             return _domain(self.problem.get("bounds", {}), len(self.columns))
         except (KeyError, TypeError, ValueError, InvalidInput):
@@ -77,15 +77,17 @@ class Result:
 
     @property
     def missing(self) -> Missing:
-        """What the run did with rows that have missing or infinite cells. Raises: Damaged: it is not known."""
+        """Treatment of rows with missing or infinite cells. Raises Damaged if it is unknown."""
         try:
             return as_missing(self.problem.get("missing", "refuse"))
         except InvalidInput as error:
             raise Damaged(f"the result is damaged: {error}") from None
 
     def clipped(self, rows: AnyArray) -> tuple[Floats, Bools]:
-        """Rows (n, d) as the run clipped them, to its bounds (not to the narrower intervals that zoom may have found),
-        and which of them (n,) lay outside. NOT private: they are the rows you pass."""
+        """Return rows (n, d) clipped to the bounds, and the mask (n,) of those outside. NOT private: your own rows.
+
+        The run may have clipped further, to the narrower intervals of zoom.
+        """
         domain, rows = self.domain, np.asarray(rows, np.float64)
         if isinstance(domain, Box):
             inside = (rows >= domain.lower) & (rows <= domain.upper)
@@ -97,52 +99,51 @@ class Result:
         return np.where(outside[:, None], moved, rows), outside
 
     def __repr__(self) -> str:
-        """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""
+        """Return one line; ``as_dict`` has the numbers."""
         k, d = self.centers.shape
         return f"<Result: {k} centres by {self.method.get('name')}, {d} columns; {self.privacy.headline}>"
 
     @property
     def objective(self) -> str:
-        """What the method makes small, "k-means" or "k-median": by its Spec, or its name, or its parts' names."""
+        """Objective of the method, "k-means" or "k-median": by its Spec, or its name, or its parts' names."""
         name, slots = str(self.method.get("name", "")), dict(self.method.get("slots", {}))
         with suppress(UnknownName):  # of a plugin that is not installed here
             if registry().spec("Method", name).objective:
                 return registry().spec("Method", name).objective
         names = [name, *(str(part.get("name", "")) for part in slots.values())]
-        return "k-median" if any("median" in each for each in names) else "k-means"
+        return "k-median" if any("median" in part_name for part_name in names) else "k-means"
 
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:
-        """The columns that a category was spread over: the category's own column and the value of each. Raises:
-        Damaged: the categories are none."""
+        """One-hot columns, each with its category's column and value. Raises Damaged if categories are malformed."""
         try:
-            given = dict(self.problem.get("categories", {})).items()
-            return {f"{column}={value}": (column, str(value)) for column, values in given for value in values}
+            categories = dict(self.problem.get("categories", {})).items()
+            return {f"{column}={value}": (column, str(value)) for column, values in categories for value in values}
         except (TypeError, ValueError):
             raise Damaged("the result's categories are damaged: they should be lists of values by column") from None
 
     @property
     def numeric(self) -> list[int]:
-        """The columns to look at first: those that are no category's; all, if fewer than two are left."""
+        """Positions of the numeric columns; of all columns if fewer than two are numeric."""
         spread = self.one_hot
-        found = [j for j, name in enumerate(self.columns) if name not in spread]
-        return found if len(found) > 1 else list(range(len(self.columns)))
+        positions = [j for j, name in enumerate(self.columns) if name not in spread]
+        return positions if len(positions) > 1 else list(range(len(self.columns)))
 
     @property
     def by_size(self) -> list[int]:
-        """The centres' numbers, the largest group first; in their order where no sizes are released."""
+        """Centres' numbers, the largest group first; in their own order if no sizes are released."""
         sizes = np.zeros(len(self.centers)) if self.weights is None else self.weights
         return [int(number) for number in np.argsort(-sizes, kind="stable")]
 
     @property
     def called(self) -> list[str]:
-        """The groups (k,) as people are shown them: by number, and by the name that ``named`` gave."""
+        """Display names of the groups (k,): number, and the name that ``named`` gave."""
         names: Any = self.details.get("group_names")  # a plugin's method may mean something else by it
         k = len(self.centers)
-        known = (
+        valid = (
             isinstance(names, list) and len(names) == k and all(isinstance(n, str) and n.isprintable() for n in names)
         )
-        return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
+        return [f"{i} {names[i] if valid else ''}".strip() for i in range(k)]
 
     @property
     def group_names(self) -> list[str]:
@@ -150,29 +151,31 @@ class Result:
         return [text.partition(" ")[2] or text for text in self.called]
 
     def named(self, names: Mapping[Any, Any]) -> Result:
-        """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
+        """Return the result with names for its groups, which tables, plots and reports show beside the numbers.
 
-        Args: names (by number: {0: "Frail", "1": "Young"}; groups may go without).
+        Args:
+            names: names by number: {0: "Frail", "1": "Young"}; not every group needs one.
 
-        Raises: InvalidInput: a group that there is not, or one with two names; a name that is no text, is empty, longer
-            than 40 characters, a number, or another group's.
+        Raises:
+            InvalidInput: a group that does not exist or has two names; a name that is no text, is empty, longer than 40
+                characters, a number, or another group's.
         """
-        found, numbers = [""] * len(self.centers), [str(i) for i in range(len(self.centers))]
-        for key, given in names.items():
-            number, name = str(key).strip(), str(given).strip()
+        group_names, numbers = [""] * len(self.centers), [str(i) for i in range(len(self.centers))]
+        for key, value in names.items():
+            number, name = str(key).strip(), str(value).strip()
             if number not in numbers:
                 raise InvalidInput(f"there is no group {number!r} to be named: their numbers are 0 to {numbers[-1]}")
-            if not isinstance(given, str) or not re.fullmatch(r"(?!\d+$).{1,40}", name) or not name.isprintable():
+            if not isinstance(value, str) or not re.fullmatch(r"(?!\d+$).{1,40}", name) or not name.isprintable():
                 raise InvalidInput(
-                    f"{given!r} is no name of group {number}: give a line of at most 40 characters that is no number"
+                    f"{value!r} is no name of group {number}: give a line of at most 40 characters that is no number"
                 )
-            if found[int(number)] or name in found:
+            if group_names[int(number)] or name in group_names:
                 raise InvalidInput(f"a second name of group {number}, or a second group named {name!r}: leave one out")
-            found[int(number)] = name
-        return attrs.evolve(self, details={**self.details, "group_names": found})
+            group_names[int(number)] = name
+        return attrs.evolve(self, details={**self.details, "group_names": group_names})
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON: numbers keep all their digits."""
+        """Return plain data, ready for JSON: numbers keep all their digits."""
         return {
             "format": FORMAT,
             "version": self.version,
@@ -216,29 +219,32 @@ class Result:
         )
 
     def text(self) -> str:
-        """The result as JSON, on one line: what a ledger keeps of it."""
+        """Return the result as one line of JSON, for the ledger."""
         return json.dumps(self.as_dict())
 
     @classmethod
     def from_text(cls, text: str) -> Result:
-        """Read the output of ``text``. Raises: Damaged: it is another."""
+        """Read the output of ``text``. Raises Damaged for anything else."""
         try:
             return cls.from_dict(parsed(text.encode(), nan=True))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, InvalidInput) as error:
             raise Damaged("the kept result is damaged: restore a backup") from error
 
     def _repr_html_(self) -> str:
-        """For notebooks: the promise, and the centres with their noisy sizes."""
+        """Return HTML for notebooks: the guarantee, and the centres with their noisy sizes."""
         return str(view("html")(self))
 
     def plot(self, axes: Sequence[str] | None = None, *, project: bool = False, curve: bool = False) -> Figure:
-        """A picture, which notebooks show: the map of the centres, or the curve of cost against k. Released values
-        only.
+        """Plot the map of the centres, or the curve of cost against k. Released values only.
 
-        Args: axes (names of two columns), project (onto the tree's public projection, or the centres' principal axes),
-            curve (in place of the map).
+        Args:
+            axes: names of two columns.
+            project: onto the tree's public projection, or the centres' principal axes.
+            curve: plot the curve instead of the map.
 
-        Raises: InvalidInput, UnknownName: there is no such picture. MissingExtra: matplotlib is not installed.
+        Raises:
+            InvalidInput, UnknownName: there is no such plot.
+            MissingExtra: matplotlib is not installed.
         """
         if curve and (axes is not None or project):
             raise InvalidInput("axes and project are for the map: give curve alone")
@@ -246,22 +252,23 @@ class Result:
         return figure
 
     def estimator(self) -> Any:
-        """A fitted estimator with these centres: ``cloister.KMedians`` for k-median, ``cloister.OneRound`` for a round
-        under local trust, else ``cloister.KMeans``."""
+        """Return a fitted ``cloister.KMeans``, ``KMedians`` (k-median) or ``OneRound`` (one round of local trust)."""
         return view("estimator")(self)
 
     def profile(self) -> Any:
-        """A ``cloister.showing.profile.Profile``: sizes and centres with standard errors, what sets clusters apart.
-        Released values only."""
+        """Return the ``cloister.showing.profile.Profile`` of the clusters. Released values only."""
         return view("profile")(self)
 
     def report(self, path: str | os.PathLike[str], axes: Sequence[str] | None = None) -> None:
-        """Write one page of HTML for people, which needs no network. Released values only.
+        """Write a self-contained HTML report. Released values only.
 
-        Args: axes (names of the two columns of its map; None: those in which the centres differ most).
+        Args:
+            path: file to write.
+            axes: names of the two columns of its map; None: those in which the centres differ most.
 
-        Raises: InvalidInput: another ending than ``.html``, or a place that cannot be written. MissingExtra: matplotlib
-            or Jinja2 is not installed.
+        Raises:
+            InvalidInput: another ending than ``.html``, or a path that cannot be written.
+            MissingExtra: matplotlib or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
         put(target, view("page")(self, axes).encode())
@@ -269,7 +276,8 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
 
-        Raises: InvalidInput: another ending, or a place that cannot be written.
+        Raises:
+            InvalidInput: another ending, or a path that cannot be written.
         """
         target = checked_target(path)
         text = json.dumps(self.as_dict(), indent=1, allow_nan=True)
@@ -286,7 +294,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read a file of ``save``, or the JSON that ``cloister fit --json`` printed, which has no seal against damage.
+        """Read a file of ``save``, or the output of ``cloister fit --json``, which has no checksum.
 
         Raises:
             InvalidInput: no such file.
@@ -333,7 +341,7 @@ class Result:
 
 
 def _check_problem(problem: Mapping[str, Any]) -> None:
-    """Raises: TypeError, ValueError, KeyError: something that every reader of a result relies on is of another kind."""
+    """Raise TypeError, ValueError or KeyError if facts that every reader relies on have another type."""
     for name in ("k", "rows", "rows per user"):
         value = problem.get(name)
         if value is not None and (type(value) is not int or not 0 < value < 2**63):
@@ -348,7 +356,7 @@ def _check_problem(problem: Mapping[str, Any]) -> None:
 
 
 def _check_component(config: Any) -> None:
-    """Raises: TypeError, KeyError: a component is not its name, its options and what is in its slots."""
+    """Raise TypeError or KeyError unless a component is its name, its options and the components in its slots."""
     if not isinstance(config["name"], str) or not isinstance(config["options"], dict):
         raise TypeError("a component has a name and options")
     for inner in config["slots"].values():
@@ -356,12 +364,12 @@ def _check_component(config: Any) -> None:
 
 
 def _domain(bounds: Mapping[str, Any], columns: int) -> Box | Ball:
-    """The domain of a result's bounds. Raises: KeyError, TypeError, ValueError, InvalidInput: they are none."""
+    """Return the domain of a result's bounds. Raises KeyError, TypeError, ValueError or InvalidInput if malformed."""
     ends = [tuple(bounds[end]) for end in (("center",) if "radius" in bounds else ("lower", "upper"))]
-    found = Ball(ends[0], bounds["radius"]) if "radius" in bounds else Box(ends[0], ends[1])
-    if found.dimension != columns:
+    domain = Ball(ends[0], bounds["radius"]) if "radius" in bounds else Box(ends[0], ends[1])
+    if domain.dimension != columns:
         raise ValueError("bounds of other columns")
-    return found
+    return domain
 
 
 def _seal(text: str) -> str:

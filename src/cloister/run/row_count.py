@@ -1,13 +1,13 @@
-"""The first stage of a run whose public number of rows nobody gave: a noisy count, paid from the run's budget.
+"""First stage of a run without a public number of rows: a noisy count, paid from the run's budget.
 
-Schedules depend on the public number of rows: rounds, cells, shares. Without one, round 1 asks how many rows there are,
-with ``SHARE`` of the budget, and the method has the rest. Its answer, rounded, at least k and at most the cap, is a
-released figure; from there on it is what ``rows`` would have been, and only utility depends on how near it is.
+Schedules (rounds, cells, shares) depend on the public number of rows. Without one, round 1 counts the rows with
+``SHARE`` of the budget, and the method has the rest. The answer, rounded and clipped to k and the cap, is a released
+value that takes the place of ``rows``; its error affects utility only.
 
-Guarantee (Central; add-or-remove one row): one row changes the count by 1, and the oracle of the run's measure makes it
-private. The method is then forecast anew, as a function of the count, and refused unless it keeps the budget that was
-left for it beforehand: an adaptive composition of two mechanisms with fixed budgets (proof: ``accounting.accountant``).
-What a method leaves unspent may now depend on the count, so that a ledger gets nothing back.
+Guarantee (Central; add-or-remove one row): the count has sensitivity 1, and the oracle of the run's measure makes it
+private. The method is then forecast anew, as a function of the count, and refused unless it keeps the budget fixed for
+it beforehand: an adaptive composition of two mechanisms with fixed budgets (proof: ``accounting.accountant``). What a
+method leaves unspent may depend on the count, so nothing is returned to a ledger.
 
 Other trust models need ``rows``: under Local and Shuffled trust the number of people is public, and each of them, or
 each party, acts on the plan before anything could be counted.
@@ -37,22 +37,22 @@ from cloister.core.types import Ints
 from cloister.run.method_selection import Planned
 
 SHARE = 0.01
-"""Share of the budget that counts the rows. In mu^2 it widens all other noise by half a percent."""
+"""Share of the budget that counts the rows. In mu^2 it increases all other noise by half a percent."""
 
 DOUBTED = 0.3
-"""Standard errors of the count above this part of it are warned of: methods are chosen by the rows' order of size."""
+"""Relative standard error of the count that is warned of: methods depend on the rows' order of magnitude."""
 
 STAND_IN = 10**4
-"""The number of rows that a plan is made for while nobody knows theirs."""
+"""Number of rows that a plan assumes before the count."""
 
 LIKELY = 10**2, STAND_IN, 10**6
-"""Numbers of rows for which a method is priced before the count; those that are too few for it need no budget."""
+"""Numbers of rows for which a method is priced before the count; those too few for it are skipped."""
 
 
 @final
 @attrs.frozen(eq=False)
 class SingleBucket:
-    """One bucket that holds every row."""
+    """Space of a single bucket that holds every row."""
 
     digest_tag: ClassVar = "cloister.Everybody"
 
@@ -68,21 +68,26 @@ class SingleBucket:
 
 
 def shares(budget: Budget) -> tuple[Budget, Budget]:
-    """The count's part of a run's budget, and the method's. The count spends no delta of its own."""
-    first, rest = budget.split(SHARE, 1 - SHARE)
-    return attrs.evolve(first, delta=0.0), attrs.evolve(rest, delta=budget.delta)
+    """Return the count's and the method's parts of a run's budget. The count spends no delta."""
+    first, remainder = budget.split(SHARE, 1 - SHARE)
+    return attrs.evolve(first, delta=0.0), attrs.evolve(remainder, delta=budget.delta)
 
 
 def with_count(
     planned: Callable[[int], Planned], total: PrivacyTarget, k: int, rows: int | None
 ) -> tuple[Planned, Budget]:
-    """A run's plan, and the budget of the whole run. Without ``rows`` it is the plan for a likely number.
+    """Return a run's plan (without ``rows``, for a likely number) and the whole run's budget.
 
-    The measure is fixed before the count too: the one that methods need for all likely numbers, or all their slots'.
+    The measure is fixed before the count too: the one that the methods for all likely numbers need.
 
-    Args: planned (the plan for a number of rows).
+    Args:
+        planned: makes the plan for a number of rows.
+        total: the run's guarantee.
+        k: number of centres.
+        rows: the public number of rows, or None.
 
-    Raises: InvalidInput: as ``planned``, or under this trust model nobody can count.
+    Raises:
+        InvalidInput: as ``planned``, or under this trust model nobody can count.
     """
     if rows is not None:
         plan = planned(rows)
@@ -110,47 +115,45 @@ def with_count(
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
 
 
-def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:
-    """The plan for the number of rows that was counted, within the budget that was left for it beforehand.
+def after_count(planned: Callable[[int], Planned], picked: Planned, rows: int) -> Planned:
+    """Return the plan for the counted number of rows, within the budget fixed for it beforehand.
 
-    A method that would be picked for that number and pays in another measure is left for the one picked before.
+    If the method picked for that number pays in another measure, the one picked before is kept.
 
-    Raises: Refused: with so many rows nothing can be done (the range of unknown columns not be found).
+    Raises:
+        Refused: no plan exists for so many rows (the range of unknown columns cannot be found).
     """
-    budget = before[1].budget
+    budget = picked[1].budget
     try:
         composed, problem, choice = planned(rows)
     except CloisterError as error:
         raise Refused(f"about {rows:,} rows were counted, which is paid for, and {error}") from None
     if problem.budget.measure != budget.measure:
-        composed, problem, choice = before
+        composed, problem, choice = picked
     return composed, attrs.evolve(problem, rows=rows, budget=budget), choice
 
 
 def counted(session: Session[Any], budget: Budget, k: int) -> int:
-    """Ask how many rows there are. Returns a released figure, at least k."""
+    """Ask for the number of rows; return the released value, at least k."""
     (table,) = session.ask(_question(budget))
     return int(np.clip(np.rint(table.at(np.zeros(1, np.int64))[0]), k, CAP))
 
 
 def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
-    """A warning if a count with this budget of the whole run is mostly noise, or there are not more rows than centres.
-
-    Args: problem (its rows were counted).
-    """
-    first, found = shares(budget)[0], list[str]()
+    """Return warnings if the count is mostly noise, or at most k; budget is the whole run's, problem has the count."""
+    first, texts = shares(budget)[0], list[str]()
     if problem.rows <= problem.k:
-        found.append(
+        texts.append(
             f"WARNING: no more rows were counted than centres were asked for ({problem.k}), and that number "
             f"was taken in place of the count: ask for far fewer centres."
         )
     error = math.sqrt(_question(first).variance(problem.context(first)))
     if error > DOUBTED * problem.rows:
-        found.append(
+        texts.append(
             f"WARNING: the count of the rows has a standard error of {error:,.0f}. What was planned by it may suit "
             f"other numbers: give --rows N (rows=N), a round public figure, if there is one."
         )
-    return tuple(found)
+    return tuple(texts)
 
 
 def _question(budget: Budget) -> Question[Any, Any]:
@@ -158,9 +161,10 @@ def _question(budget: Budget) -> Question[Any, Any]:
 
 
 def _oracle(measure: Measure) -> FrequencyOracle[Any]:
-    """Return a curator's first oracle of counts in this measure. Budgets in rho are for Gaussian noise.
+    """Return the curator's first oracle of counts in this measure (for rho, with Gaussian noise).
 
-    Raises: InvalidInput: none is installed.
+    Raises:
+        InvalidInput: none is installed.
     """
     specs = registry().in_order("FrequencyOracle", "Central")
     if measure == "exact":

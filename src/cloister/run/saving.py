@@ -1,4 +1,4 @@
-"""Files that replace others atomically, and checks of a place before anything is paid."""
+"""Atomic writes, and checks of an output path before any budget is spent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from cloister.core.errors import InvalidInput, cause
 def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
     """Write a temporary file that replaces the target atomically: a crash leaves the old file.
 
-    Raises: InvalidInput: the disk is full, or the place cannot be written.
+    Raises:
+        InvalidInput: the disk is full, or the path cannot be written.
     """
     temporary = _temporary(target)
     try:
@@ -32,7 +33,7 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def put(target: Path, content: bytes) -> None:
-    """Write a file as ``replace`` does. Raises: InvalidInput: as there."""
+    """Write a file atomically. Raises InvalidInput as ``replace`` does."""
 
     def write(file: BinaryIO) -> None:
         file.write(content)
@@ -41,20 +42,22 @@ def put(target: Path, content: bytes) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    """A name that nobody guesses: in a folder of several people a link could stand there, and be written through."""
+    """Return an unguessable name beside the target."""
+    # in a shared folder somebody could place a link at a guessable name, and the write would follow it
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
 def checked_target(
-    path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
+    path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), contents: str = "results"
 ) -> Path:
-    """The path of a file to save, checked before any row is read.
+    """Return the path of a file to save, checked before any row is read.
 
-    Raises: InvalidInput: wrong ending, no such folder, no permission.
+    Raises:
+        InvalidInput: wrong ending, no such folder, no permission.
     """
     target = Path(path)
     if target.suffix not in endings:
-        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target}'")
+        raise InvalidInput(f"{contents} are saved as {' or '.join(endings)}, not '{target}'")
     folder = target.parent
     if not folder.is_dir():
         raise InvalidInput(f"cannot write {target}: there is no folder {folder}")

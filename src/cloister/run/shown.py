@@ -1,4 +1,4 @@
-"""A result's sizes and centres as text with their standard errors: what every table, card, page and notebook shows."""
+"""Sizes and centres of a result as text with their standard errors, for every table, page and notebook."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from cloister.run.result import Result
 
 
 def center_texts(result: Result) -> list[list[str]]:
-    """Return a result's centres (k, d) as text, with the standard errors that it states, or else to six digits.
-    Coordinates in a category's values are shares."""
-    (values, errors), mixed = as_shares(result), {j for each in category_places(result).values() for j in each}
+    """Return a result's centres (k, d) as text, with their stated standard errors, or else to six digits.
+
+    Coordinates of one-hot columns are shares.
+    """
+    values, errors = as_shares(result)
+    mixed = {j for places in category_places(result).values() for j in places}
     widths = widths_of(result.centers, result.details, result.domain) if errors is None else []
 
     def text(i: int, j: int) -> str:
@@ -27,37 +30,36 @@ def center_texts(result: Result) -> list[list[str]]:
 
 
 def size_texts(result: Result) -> list[str] | None:
-    """Return the released sizes (k,) as text, with their standard errors; None where none were released."""
+    """Return the released sizes (k,) as text, with their standard errors; None if there are none."""
     if result.weights is None:
         return None
     errors = table_in(result.details, "weights_error", result.weights.shape)
-    every = [None] * len(result.weights) if errors is None else errors.tolist()
-    return [Estimate.of_size(*each).text for each in zip(result.weights.tolist(), every, strict=True)]
+    stated = [None] * len(result.weights) if errors is None else errors.tolist()
+    return [Estimate.of_size(*size).text for size in zip(result.weights.tolist(), stated, strict=True)]
 
 
 def category_places(result: Result) -> dict[str, list[int]]:
-    """Return the positions of each category's values among the columns, for categories that all are there of."""
-    places, found = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
+    """Return the positions of each category's one-hot columns, for categories that have all of theirs."""
+    places, by_category = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
     for name, (column, _) in result.one_hot.items():
-        found.setdefault(column, []).append(places.get(name, -1))
-    return {column: every for column, every in found.items() if min(every) >= 0}
+        by_category.setdefault(column, []).append(places.get(name, -1))
+    return {column: positions for column, positions in by_category.items() if min(positions) >= 0}
 
 
 def as_shares(result: Result) -> tuple[Floats, Floats | None]:
-    """Return the centres (k, d) as people read them, and their stated errors (k, d), or None.
+    """Return the centres (k, d) for display, and their stated errors (k, d), or None.
 
-    A coordinate in a category's value is the share of the rows that have it: none is negative, and where noise lifted
-    their sum above all rows, they are divided by it, errors too. No error is larger than the way to the farthest share
-    that there can be.
+    A one-hot coordinate is the share of rows with that value: negative ones become 0, and if a category's sum exceeds
+    1, its shares and errors are divided by it. An error is at most the distance to the farthest possible share.
     """
     errors = table_in(result.details, "centers_error", result.centers.shape)
     centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
     errors = None if errors is None else errors.copy()
     for places in category_places(result).values():
-        held = np.maximum(centers[:, places], 0.0)
-        whole = np.maximum(held.sum(axis=1, keepdims=True), 1.0)
-        centers[:, places] = held / whole
+        shares = np.maximum(centers[:, places], 0.0)
+        totals = np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+        centers[:, places] = shares / totals
         if errors is not None:
             farthest = np.maximum(centers[:, places], 1 - centers[:, places])
-            errors[:, places] = np.minimum(errors[:, places] / whole, farthest)
+            errors[:, places] = np.minimum(errors[:, places] / totals, farthest)
     return centers, errors

@@ -1,4 +1,4 @@
-"""Promise of a run, as data and in words. Written from the session's rounds, never by the method."""
+"""Privacy statement of a run, as data and as text. Written from the session's rounds, never by the method."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CHECKS = {
     "Aggregated": "The check for missing or infinite cells and for more rows than most_rows, before a party joins, "
     "tells"
 }
-"""The decision before a run begins, under trust models where it covers more than missing cells."""
+"""What the validation covers under trust models where it is more than missing cells."""
 
 MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentrated differential privacy"}
-"""The definition of privacy behind each unit other than epsilon."""
+"""Definition of privacy behind each unit other than epsilon."""
 
 
 LARGE = 0.1
-"""Deltas above this share of 1 / rows are warned of."""
+"""Fraction of 1 / rows above which a delta is warned of."""
 
 
 BRIEF = 8
@@ -43,8 +43,17 @@ FEW_PARTS = 4
 
 @attrs.frozen
 class Spend:
-    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (the share
-    asked), delta (the mechanism's own)."""
+    """Line of the budget.
+
+    Args:
+        round: counted from 0.
+        question: position and kind.
+        mechanism: the oracle's.
+        measure: unit of the amount.
+        amount: spent.
+        users: share of the users who were asked.
+        delta: the mechanism's own.
+    """
 
     round: int
     question: str
@@ -56,27 +65,27 @@ class Spend:
 
 
 ONE_USER = "add-or-remove one user with all rows of theirs"
-"""Neighbouring data sets where a promise is about users."""
+"""Neighbouring data sets of a guarantee for users."""
 
 
 @attrs.frozen
 class PrivacyStatement:
-    """Who learns what, and how that was paid for.
+    """Privacy statement: the guarantee, who learns what, and the budget's lines.
 
     Args:
-        trust: name of the trust marker.
-        epsilon, delta: of the whole run, for one row, under the marker's neighbouring relation; or for one user.
+        trust: name of the trust model.
+        epsilon, delta: of the whole run, for one row, under the trust model's neighbouring relation; or for one user.
         spends: every question of every round.
         rows: the public number of rows; where users have several, of those kept.
         seeded: the noise can be repeated: nobody is protected.
-        private: False when an oracle added no noise.
+        private: False if an oracle added no noise.
         simulated: the rows were in one place, although the trust model says that they are not.
-        min_honest_users: Shuffled trust: honest people that the guarantee needs.
-        epsilon_without_shuffler: Shuffled trust: the epsilon left without an honest shuffler or without those people;
-            None if nothing is.
+        min_honest_users: honest people that the guarantee needs (Shuffled).
+        epsilon_without_shuffler: epsilon that remains without an honest shuffler or those people (Shuffled); None: no
+            guarantee remains.
         count_share: share of the budget that paid for counting the rows; 0 if their number was given.
-        rows_per_user: at most so many rows of each user were kept, and the guarantee is for users; None: for rows.
-        notes: what else a reader should know, in whole sentences: released figures and public ones.
+        rows_per_user: most rows kept of each user, in a guarantee for users; None: the guarantee is for rows.
+        notes: further sentences, from released and public figures.
     """
 
     trust: str
@@ -95,16 +104,17 @@ class PrivacyStatement:
 
     @property
     def relation(self) -> str:
+        """Neighbouring relation."""
         return TRUSTS[self.trust].relation if self.rows_per_user is None else ONE_USER
 
     @property
     def protects(self) -> bool:
-        """Whether it promises anybody anything: noise was added, and nobody can repeat it."""
+        """True if there is a guarantee: noise was added, and nobody can repeat it."""
         return self.private and not self.seeded
 
     @property
     def headline(self) -> str:
-        """The guarantee in one line."""
+        """Guarantee in one line."""
         if not self.private:
             return "NOT PRIVATE: exact answers were released"
         if self.seeded:
@@ -117,7 +127,7 @@ class PrivacyStatement:
         return "\n".join(self._summary() if brief else self._whole())
 
     def _summary(self) -> list[str]:
-        """Return the guarantee, who sees what, what was counted, cut and picked; warnings are never left out."""
+        """Return the guarantee, warnings (all of them), and as many notes as fit."""
         lines = [self.headline]
         if self.protects:
             lines += [TRUSTS[self.trust].promise if self.rows_per_user is None else self.promised()[0]]
@@ -129,14 +139,14 @@ class PrivacyStatement:
             lines.append(f"WARNING: {caution}.")
         warnings = [note for note in self.notes if note.startswith("WARNING")]
         lines += [_first_sentence(note) for note in warnings]
-        others = [] if self.rows_per_user is None else [f"At most {self.rows_per_user:,} rows of each user were kept."]
+        notes = [] if self.rows_per_user is None else [f"At most {self.rows_per_user:,} rows of each user were kept."]
         if self.count_share:
-            others.append(f"{self.rows:,} rows: a noisy count, for {self.count_share:.0%} of the budget.")
-        others.append("Rows outside the public bounds were clipped to them.")
-        others += [_first_sentence(note) for note in self.notes if note not in warnings]
-        shown = others[: max(0, BRIEF - 1 - len(lines))]
-        rest = "" if len(shown) == len(others) else f" (and {len(others) - len(shown)} more notes)"
-        return [*lines, *shown, f"{_in_a_line(self.spends)} The whole statement{rest}: --verbose, or the saved result."]
+            notes.append(f"{self.rows:,} rows: a noisy count, for {self.count_share:.0%} of the budget.")
+        notes.append("Rows outside the public bounds were clipped to them.")
+        notes += [_first_sentence(note) for note in self.notes if note not in warnings]
+        shown = notes[: max(0, BRIEF - 1 - len(lines))]
+        tail = "" if len(shown) == len(notes) else f" (and {len(notes) - len(shown)} more notes)"
+        return [*lines, *shown, f"{_in_a_line(self.spends)} The whole statement{tail}: --verbose, or the saved result."]
 
     def _whole(self) -> list[str]:
         lines = [self.headline]
@@ -172,7 +182,7 @@ class PrivacyStatement:
         return lines
 
     def promised(self) -> list[str]:
-        """Whom it protects, and from whom."""
+        """Return sentences on whom the guarantee protects, and from whom."""
         covered = "All rounds' answers are covered, not only the last."
         promise = TRUSTS[self.trust].promise
         if self.rows_per_user is None:
@@ -186,7 +196,7 @@ class PrivacyStatement:
         ]
 
     def without(self) -> list[str]:
-        """Foundation of the guarantee under Shuffled trust, and what is left without it."""
+        """Return the assumptions of the guarantee under Shuffled trust, and what remains without them."""
         lines = [
             f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least "
             f"{self.min_honest_users:,} people, whoever they are, follow the protocol and keep their messages to "
@@ -204,34 +214,33 @@ class PrivacyStatement:
         ]
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Return HTML for notebooks."""
         simulated = " (SIMULATED: the rows were all in one place)" if self.simulated else ""
         return promise(self.headline + simulated, self.text(), alarm=not self.protects)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, with the derived sentences for readers of JSON."""
+        """Return plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(spend) for spend in self.spends]
         derived = {"relation": self.relation, "headline": self.headline}
         return {**attrs.asdict(self), "spends": spends, "notes": list(self.notes), **derived}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
-        """Read the output of ``as_dict``. Raises: KeyError, TypeError, ValueError: it is another."""
+        """Read the output of ``as_dict``. Raises KeyError, TypeError or ValueError for anything else."""
         facts = {field.name: data[field.name] for field in attrs.fields(cls)}
         spends = tuple(Spend(**spend) for spend in data["spends"])
-        found = cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
-        for each in (found, *spends):
-            _check_kinds(each)
-        if found.trust not in TRUSTS or not all(s.measure in UNITS for s in spends):
+        statement = cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
+        for record in (statement, *spends):
+            _check_kinds(record)
+        if statement.trust not in TRUSTS or not all(s.measure in UNITS for s in spends):
             raise ValueError("no such trust or measure")
-        if not all(isinstance(note, str) for note in found.notes):
+        if not all(isinstance(note, str) for note in statement.notes):
             raise TypeError("notes are text")
-        return found
+        return statement
 
 
 def _check_kinds(facts: Any) -> None:
-    """Raises: TypeError, ValueError: a value is of another type than its field, or a number is negative, NaN or, if
-    whole, 2^63 or more."""
+    """Raise TypeError for values of another type, and ValueError for negative numbers, NaN, and integers from 2^63."""
     for name, hint in get_type_hints(type(facts)).items():
         value = getattr(facts, name)
         if not fits(value, hint):
@@ -242,7 +251,7 @@ def _check_kinds(facts: Any) -> None:
 
 
 def large_delta(delta: float, rows: int) -> str:
-    """A warning of a delta that is not well below 1 / rows; else empty."""
+    """Return a warning if delta is not well below 1 / rows; else an empty text."""
     if delta * rows <= LARGE:
         return ""
     well = "" if delta * rows >= 1 else "well "
@@ -250,21 +259,21 @@ def large_delta(delta: float, rows: int) -> str:
 
 
 def alike(spends: Sequence[Spend]) -> list[tuple[Spend, list[str]]]:
-    """Lines of the budget in order, each with its question or with all questions of its round that read alike."""
-    found = dict[tuple[Any, ...], tuple[Spend, list[str]]]()
+    """Return the budget's lines in order, each with all questions of its round that read alike."""
+    lines = dict[tuple[Any, ...], tuple[Spend, list[str]]]()
     for s in spends:
         key = s.round, _kind(s), s.mechanism, _cost(s)
-        found.setdefault(key, (s, []))[1].append(s.question)
-    return list(found.values())
+        lines.setdefault(key, (s, []))[1].append(s.question)
+    return list(lines.values())
 
 
 def _budget(spends: Sequence[Spend]) -> list[str]:
-    """A line per question, in order; questions of a round that read alike share one."""
+    """Return a line per question, in order; questions of a round that read alike share one."""
     return [
-        f"  round {s.round + 1}, {asked[0]}: {s.mechanism}, {_cost(s)}"
-        if len(asked) == 1
-        else f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
-        for s, asked in alike(spends)
+        f"  round {s.round + 1}, {questions[0]}: {s.mechanism}, {_cost(s)}"
+        if len(questions) == 1
+        else f"  round {s.round + 1}, {len(questions)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
+        for s, questions in alike(spends)
     ]
 
 
@@ -275,7 +284,7 @@ def _first_sentence(note: str) -> str:
 
 
 def _in_a_line(spends: Sequence[Spend]) -> str:
-    """Return each round's part of the budget, or the number of questions where parts are many or do not add up."""
+    """Return each round's part of the budget, or just the number of questions if parts are many or do not add up."""
     if not spends:
         return "Budget: nothing was asked."
     rounds = len({s.round for s in spends})
@@ -293,9 +302,9 @@ def _kind(spend: Spend) -> str:
 
 
 def _cost(spend: Spend) -> str:
-    own = f", delta {spend.delta:.3g}" if spend.delta else ""
+    delta = f", delta {spend.delta:.3g}" if spend.delta else ""
     users = "" if spend.users == 1.0 else f" of {spend.users:.1%} of the users"
-    return f"{UNITS[spend.measure]} {spend.amount:.6g}{own}{users}"
+    return f"{UNITS[spend.measure]} {spend.amount:.6g}{delta}{users}"
 
 
 def state(
@@ -313,10 +322,9 @@ def state(
     rows_per_user: int | None = None,
     notes: tuple[str, ...] = (),
 ) -> PrivacyStatement:
-    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
+    """Return the statement of a run whose rounds an accountant has bounded by (epsilon, delta).
 
-    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), count_share, rows_per_user
-        (if amounts are what users pay), notes (further sentences).
+    The arguments are the statement's fields; ``epsilon_without_shuffler`` is the accountant's sum over all events.
     """
     spends = []
     for round in rounds:
@@ -336,7 +344,7 @@ def state(
                     )
                 )
     needed = max((min_honest_users(round) for round in rounds), default=0)
-    left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
+    remaining_epsilon = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
         trust,
         epsilon,
@@ -347,7 +355,7 @@ def state(
         private,
         simulated,
         needed,
-        left if needed else None,
+        remaining_epsilon if needed else None,
         count_share,
         rows_per_user,
         notes,

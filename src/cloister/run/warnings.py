@@ -1,11 +1,10 @@
-"""Warnings about a run, the same at the command line and in Python: what public figures say before anything is spent,
-and what the released ones say afterwards.
+"""Warnings about a run: from public figures before anything is spent, and from released figures afterwards.
 
 * Rows beyond the intervals of a zoomed run were clipped to an interval's end. The run cannot see how many there are: no
-  size, centre or standard error covers what that moved.
-* A cell that is no listed value of its category is none of them, and never decides whether a run goes
-  (``rows.categories``), so that nobody is told of it before. Afterwards the centres tell: a cluster's coordinates in a
-  category's features add up to the share of its rows that have a listed value, but for noise.
+  size, centre or standard error covers that bias.
+* A cell with an unlisted value of its category counts as no value, and never makes a run refuse
+  (``rows.categories``), so nobody learns of it before. Afterwards the centres show it: up to noise, a cluster's
+  coordinates in a category's features add up to the share of its rows that have a listed value.
 """
 
 from __future__ import annotations
@@ -25,15 +24,17 @@ from cloister.run.result import Result
 from cloister.run.statement import large_delta
 
 LOUD = 10.0
-"""Epsilons above hide little: the promise is a factor of e^epsilon, here 22,026."""
+"""Epsilon above which little is hidden: the guarantee is a factor of e^epsilon, here 22,026."""
 
 HARDLY_ANY = 0.01
-"""A centre with less than this share of the average noisy size holds hardly any rows."""
+"""Share of the average noisy size below which a centre holds hardly any rows."""
 
 
 def before(plan: PreparedRun) -> Iterator[UserWarning]:
-    """Warnings by public figures, before a row is read. Those that depend on the number of rows wait for it: if it is
-    still to be counted, ``after`` and the statement have them."""
+    """Yield warnings from public figures, before a row is read.
+
+    Those that depend on a number of rows which is still to be counted are left to ``after`` and the statement.
+    """
     if not plan.composed.private:
         return
     epsilon, delta = plan.total.epsilon, plan.total.delta
@@ -51,7 +52,7 @@ def before(plan: PreparedRun) -> Iterator[UserWarning]:
 
 
 def after(result: Result) -> Iterator[UserWarning]:
-    """Warnings of the released centres, by released figures."""
+    """Yield warnings about the released centres, from released figures."""
     for text in (*untrusted(result), *at_bounds(result), *beyond(result), *misjudged(result), *unsettled(result)):
         yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
@@ -61,16 +62,16 @@ def after(result: Result) -> Iterator[UserWarning]:
 
 
 UNSURE = 3.0
-"""Standard errors of zero within which a released size is not to be trusted."""
+"""Standard errors from zero within which a released size is not to be trusted."""
 
 
 def untrusted(result: Result) -> list[str]:
-    """Return sentences on sizes and centres that are not to be trusted by their own errors. Each centre is in one."""
+    """Return sentences on centres whose errors say not to trust their size or place; each centre is in at most one."""
     empty = hardly_any(result)
     doubts = np.column_stack([small_sizes(result), lost_places(result)]) & ~empty[:, None]
-    found = list[str]()
+    texts = list[str]()
     if empty.any():
-        found.append(
+        texts.append(
             f"{empty.sum()} of {len(empty)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
@@ -81,23 +82,23 @@ def untrusted(result: Result) -> list[str]:
             for i, row in enumerate(doubts)
             if row.any()
         ]
-        found.append(
+        texts.append(
             f"not to be trusted: centre {_named(which)}. A size is within {UNSURE:g} stated errors of zero, or a "
             f"place is off by more than the distance to the next centre by its stated errors: ask for fewer centres, "
             f"or give narrower bounds or more budget"
         )
-    return found
+    return texts
 
 
 def hardly_any(result: Result) -> Bools:
-    """Return which centres (k,) hold hardly any rows by their released sizes."""
+    """Return the mask (k,) of centres that hold hardly any rows by their released sizes."""
     if result.weights is None:
         return np.zeros(len(result.centers), np.bool_)
     return np.asarray(result.weights <= max(0.0, HARDLY_ANY * result.weights.mean()))
 
 
 def small_sizes(result: Result) -> Bools:
-    """Return which centres (k,) have a released size that its stated error may explain without a row."""
+    """Return the mask (k,) of centres whose released size may be noise alone."""
     errors = table_in(result.details, "weights_error", (len(result.centers),))
     if result.weights is None or errors is None:
         return np.zeros(len(result.centers), np.bool_)
@@ -105,8 +106,7 @@ def small_sizes(result: Result) -> Bools:
 
 
 def lost_places(result: Result) -> Bools:
-    """Return which centres (k,) have a stated error, over all columns and in the run's units of distance, that is
-    larger than the distance to the next centre."""
+    """Return the mask (k,) of centres whose stated error, in the run's units, exceeds the gap to the next centre."""
     errors, k = table_in(result.details, "centers_error", result.centers.shape), len(result.centers)
     if errors is None or k < 2:
         return np.zeros(k, np.bool_)
@@ -117,11 +117,11 @@ def lost_places(result: Result) -> Bools:
 
 
 MOVED = 0.25
-"""Part of the way to the next centre by which a centre that settled does not move in the last round."""
+"""Fraction of the distance to the next centre beyond which a centre was still moving in the last round."""
 
 
 def unsettled(result: Result) -> list[str]:
-    """Return a sentence that names the centres which were still moving in the last round, if there are any."""
+    """Return a sentence that names the centres still moving in the last round, if any."""
     moves = table_in(result.details, "last_moves", (len(result.centers),))
     if moves is None or not (moves > MOVED).any():
         return []
@@ -133,45 +133,44 @@ def unsettled(result: Result) -> list[str]:
 
 
 MANY = 2.0
-"""Times the public number of rows, from which on the released sizes say that it was misjudged."""
+"""Multiple of the public number of rows beyond which the released sizes contradict it."""
 
 
 def misjudged(result: Result) -> list[str]:
-    """A sentence where the released sizes are clearly of far more rows than were said to be there."""
+    """Return a sentence if the released sizes clearly add up to far more rows than the public number."""
     errors, rows = table_in(result.details, "weights_error", (len(result.centers),)), result.privacy.rows
     if result.weights is None or errors is None or result.privacy.count_share:
         return []
-    found = float(result.weights.sum())
-    if found - CERTAIN * float(np.abs(errors).sum()) <= MANY * rows:
+    total = float(result.weights.sum())
+    if total - CERTAIN * float(np.abs(errors).sum()) <= MANY * rows:
         return []
     return [
-        f"the released sizes add up to about {found:,.0f} rows, and {rows:,} were said to be there: what was planned "
+        f"the released sizes add up to about {total:,.0f} rows, and {rows:,} were said to be there: what was planned "
         f"by that number suits fewer rows. Give a round public figure of the right size (--rows, rows=), or none"
     ]
 
 
 BORDER = 0.01
-"""Part of the declared range: a centre that is nearer to an end lies at it."""
+"""Fraction of the declared range within which a centre counts as at an end."""
 
 
 def at_bounds(result: Result) -> list[str]:
-    """A sentence where every centre lies at an end of the declared bounds, as if all rows were beyond.
+    """Return a sentence if every centre lies at an end of the declared bounds, as if all rows were beyond.
 
     Lower ends of 0 do not count, since amounts and counts begin there, unless all of a centre's coordinates are at
-    ends; nor do the features of categories. Balls are left out: rows of equal length, as embeddings are, lie on their
-    border.
+    ends; nor do the features of categories. Balls are skipped: normalised rows (embeddings) lie on their border.
     """
     domain, spread = result.domain, result.one_hot
-    kept = [j for j, name in enumerate(result.columns) if name not in spread]
-    if not isinstance(domain, Box) or domain.dimension != len(result.columns) or not kept:
+    numeric = [j for j, name in enumerate(result.columns) if name not in spread]
+    if not isinstance(domain, Box) or domain.dimension != len(result.columns) or not numeric:
         return []
-    lower, upper = np.array(domain.lower)[kept], np.array(domain.upper)[kept]
-    near, centers = BORDER * (upper - lower), result.centers[:, kept]
-    low, high = centers <= lower + near, centers >= upper - near
+    lower, upper = np.array(domain.lower)[numeric], np.array(domain.upper)[numeric]
+    margin, centers = BORDER * (upper - lower), result.centers[:, numeric]
+    low, high = centers <= lower + margin, centers >= upper - margin
     telling = (low & (lower != 0)) | high
     if not (telling.any(axis=1) | (low | high).all(axis=1)).all():
         return []
-    names = _named([result.columns[kept[j]] for j in np.flatnonzero((low | high).any(axis=0))])
+    names = _named([result.columns[numeric[j]] for j in np.flatnonzero((low | high).any(axis=0))])
     return [
         f"every centre lies at an end of the declared bounds ({names}): rows beyond an end are clipped to it. Check "
         f"that the bounds are those of these columns, one pair (lower, upper) each and in the columns' units"
@@ -179,25 +178,25 @@ def at_bounds(result: Result) -> list[str]:
 
 
 NEAR = 0.05
-"""Part of an interval: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
+"""Fraction of an interval: its margin at each end, outside of where rows were clearly seen."""
 
 CERTAIN = 5.0
-"""Standard errors beyond which noise explains nothing."""
+"""Standard errors beyond which noise is ruled out."""
 
 CLEAR = 2.0
-"""Standard errors within which a centre is as good as at an end."""
+"""Standard errors within which a centre counts as at an end."""
 
 SHOWN = 6
-"""Most columns, or centres, that a warning names."""
+"""Limit of columns, or centres, that a warning names."""
 
 
 def beyond(result: Result) -> list[str]:
-    """Fault of centres that clipped rows may have moved: a sentence without its full stop, if there are such."""
+    """Return a sentence (without full stop) on centres that clipped rows may have moved, if any."""
     cut = ends_cut(result)
-    near = np.zeros(result.centers.shape, np.bool_) if cut is None else centers_at_ends(result, cut)
-    if not near.any():
+    at_end = np.zeros(result.centers.shape, np.bool_) if cut is None else centers_at_ends(result, cut)
+    if not at_end.any():
         return []
-    which = _named([f"{i} ({_columns(result, row)})" for i, row in enumerate(near) if row.any()])
+    which = _named([f"{i} ({_columns(result, row)})" for i, row in enumerate(at_end) if row.any()])
     return [
         f"at an end of the interval that zoom narrowed a column to: centre {which}. Rows of such a group may lie "
         f"beyond: they were clipped, and its standard errors do not cover how far that moved the centre. Narrower "
@@ -206,22 +205,25 @@ def beyond(result: Result) -> list[str]:
 
 
 def unproved(result: Result) -> list[str]:
-    """Limit of what zoom could see, where it cut bounds, as ``beyond`` tells faults. It follows from public figures,
-    and is stated before the run: no fault of this one."""
+    """Return a sentence on what zoom cannot see where it cut bounds, if any.
+
+    It follows from public figures and is stated before the run, unlike the faults of this run (``beyond``).
+    """
     cut = ends_cut(result)
     if cut is None or not cut.any() or (share := _share(result)) <= GROUP:
         return []
-    most = (
+    limit = (
         "how many cannot be told" if share >= 1 else f"groups of less than {share:.1%} of the rows may be unseen there"
     )
     return [
         f"zoom narrowed the bounds of {_columns(result, cut[:, 0] | cut[:, 1])} to where it saw rows. Rows beyond were "
-        f"clipped, which no size, centre or standard error shows, and {most}. Narrower bounds or more budget would tell"
+        f"clipped, which no size, centre or standard error shows, and {limit}. Narrower bounds or more "
+        f"budget would tell"
     ]
 
 
 def ends_cut(result: Result) -> Bools | None:
-    """Which ends (d, 2) of the intervals lie within the bounds; None if the run released no intervals."""
+    """Return the mask (d, 2) of interval ends within the bounds; None if the run released no intervals."""
     d, intervals = len(result.columns), _intervals(result)
     bounds = result.problem.get("bounds")
     if intervals is None or not isinstance(bounds, dict) or "lower" not in bounds:
@@ -233,12 +235,12 @@ def ends_cut(result: Result) -> Bools | None:
 
 
 def centers_at_ends(result: Result, cut: Bools) -> Bools:
-    """Which centres (k, d) are at, or beyond, an end that was cut (d, 2)."""
+    """Return the mask (k, d) of centres at, or beyond, an end that was cut (d, 2)."""
     intervals = _intervals(result)
     assert intervals is not None
     errors = table_in(result.details, "centers_error", result.centers.shape)
-    near = np.maximum(NEAR * (intervals[:, 1] - intervals[:, 0]), 0.0 if errors is None else CLEAR * errors)
-    low, high = result.centers - near <= intervals[:, 0], result.centers + near >= intervals[:, 1]
+    margin = np.maximum(NEAR * (intervals[:, 1] - intervals[:, 0]), 0.0 if errors is None else CLEAR * errors)
+    low, high = result.centers - margin <= intervals[:, 0], result.centers + margin >= intervals[:, 1]
     return np.asarray((low & cut[:, 0]) | (high & cut[:, 1]), np.bool_)
 
 
@@ -248,7 +250,7 @@ def _intervals(result: Result) -> Floats | None:
 
 
 def _share(result: Result) -> float:
-    """The share of the rows that zoom says it may not see."""
+    """Return the share of the rows that zoom may have missed, as it states."""
     share = result.details["unseen"]
     return float(share) if isinstance(share, (int, float)) and 0 <= share <= 1 else 1.0
 
@@ -258,27 +260,27 @@ def _columns(result: Result, which: Bools) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    ending = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + ending
 
 
 LISTED = 0.2
-"""Least share of rows with listed values that passes: noise adds to a share of none, since centres lie in the box."""
+"""Share of rows with listed values that is warned of. Noise raises a share of 0, since centres lie in the box."""
 
 NAMED = 8
-"""Most values that are named."""
+"""Limit of values that a warning names."""
 
 
 def unlisted(result: Result) -> tuple[str, ...]:
-    """A sentence for each category whose listed values hardly any row seems to hold. Released values only."""
+    """Return a sentence for each category whose listed values hardly any row seems to have. Released values only."""
     weights = np.ones(len(result.centers)) if result.weights is None else np.maximum(result.weights, 0.0)
     weights = weights if weights.any() else np.ones(len(result.centers))
     places, values = {name: j for j, name in enumerate(result.columns)}, dict[str, list[str]]()
     shares = dict[str, float]()
     for name, (column, value) in result.one_hot.items():
         if name in places:
-            held = np.average(np.clip(result.centers[:, places[name]], 0.0, 1.0), weights=weights)
-            shares[column] = shares.get(column, 0.0) + float(held)
+            part = np.average(np.clip(result.centers[:, places[name]], 0.0, 1.0), weights=weights)
+            shares[column] = shares.get(column, 0.0) + float(part)
             values.setdefault(column, []).append(value)
     return tuple(
         f"by the released centres about {share:.0%} of the rows hold a listed value of category '{column}' "

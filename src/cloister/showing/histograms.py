@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.run.estimates import Estimate, told_apart
+from cloister.run.estimates import Estimate, distinct_texts
 from cloister.run.layers.histograms import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.frame import GRID, clean, frame, group_colour, printable, write_text
@@ -111,7 +111,7 @@ def histograms_figure(shown: Histograms, bare: bool) -> Figure:
         ends = (
             column.labels
             if column.edges is None
-            else [" to ".join(told_apart([float(column.edges[0]), float(column.edges[-1])]))]
+            else [" to ".join(distinct_texts([float(column.edges[0]), float(column.edges[-1])]))]
         )
         room = max(4, ABREAST // len(columns))
         values = wrap(printable(", ".join(ends)), room, max_lines=LINES, placeholder="...")

@@ -10,7 +10,7 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ints
-from cloister.run.estimates import table_in, told_apart
+from cloister.run.estimates import distinct_texts, table_in
 from cloister.run.result import Result
 from cloister.showing.frame import (
     BAR,
@@ -174,7 +174,7 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
         axes.set_xticks(positions, names, rotation=60, ha="right", rotation_mode="anchor")
     else:
         ends = zip(names, shown.low, shown.high, strict=True)
-        axes.set_xticks(positions, [f"{name}\n{' to '.join(told_apart([low, high]))}" for name, low, high in ends])
+        axes.set_xticks(positions, [f"{name}\n{' to '.join(distinct_texts([low, high]))}" for name, low, high in ends])
     axes.tick_params(length=0)
     write_text(figure, None if bare else shown.heading, shown.text())
     return figure
