@@ -37,13 +37,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass is a query by default, on any machine."""
-    monkeypatch.setattr(Database, "quickest", lambda self, columns: ("query", ""))
+    monkeypatch.setattr(Database, "fastest_pass", lambda self, columns: ("query", ""))
 
 
 @pytest.fixture(params=["query", "stream", "stream again and again"])
 def way(request: pytest.FixtureRequest, untried: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every way in which a pass over a table is made by default."""
-    monkeypatch.setattr(Database, "quickest", lambda self, columns: (request.param.split()[0], ""))
+    monkeypatch.setattr(Database, "fastest_pass", lambda self, columns: (request.param.split()[0], ""))
     if "again" in request.param:
         monkeypatch.setattr(sql_table, "HELD", 0)
     return str(request.param)

@@ -316,7 +316,7 @@ def test_rows_that_are_others_while_users_are_counted_are_refused(
     lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file in which nobody has two rows, for as long as that is looked at."""
-    kept, file = Database.kept, tmp_path / "visits.csv"
+    kept, file = Database.copy_in_snapshot, tmp_path / "visits.csv"
 
     def put(users: int) -> None:
         file.write_text("x,who\n" + "".join(f"{i / 100},{i % users}\n" for i in range(100)))
@@ -327,7 +327,7 @@ def test_rows_that_are_others_while_users_are_counted_are_refused(
 
     put(users=10)
     lake.execute(f"CREATE VIEW visits AS SELECT * FROM read_csv('{file}')")
-    monkeypatch.setattr(Database, "kept", later)
+    monkeypatch.setattr(Database, "copy_in_snapshot", later)
     with population(lake, "visits", ["x"], user_column="who") as some:
         some.check()
         put(users=100)

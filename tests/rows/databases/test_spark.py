@@ -199,7 +199,7 @@ def test_workers_with_the_same_cloister_are_taken_by_default_and_otherwise_the_q
     assert "passes are by workers" in chosen()
     monkeypatch.setattr(work, "own_version", lambda: "9.9")
     assert re.search("passes are by query.*a worker runs cloister .*this process 9.9", chosen())
-    monkeypatch.setattr(spark, "worked", Absent())
+    monkeypatch.setattr(spark, "apply_to_cells", Absent())
     assert "passes are by query" in chosen()
 
 

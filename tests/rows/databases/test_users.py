@@ -96,7 +96,7 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
     put, told, found = engine.put("people", people()), list[str](), list[Any]()
     for copied in (True, False):
         if not copied:
-            monkeypatch.setattr(Database, "kept", lambda self, rows: None)
+            monkeypatch.setattr(Database, "copy_in_snapshot", lambda self, rows: None)
         with SqlTable(put, Reading(**asked, told=told.append)) as population:
             with pytest.raises(Refused, match=r"before gather\(\): rows have a user column"):
                 in_square(population)

@@ -265,7 +265,7 @@ class Files(TableRows):
         run = self._engine.run if self._engine.apart else self._threads.run
         for done in run(fn, parts):
             if self._engine.apart:
-                self._files[done.number].learn(done.rows, done.only)
+                self._files[done.number].check_row_count(done.rows, done.only)
             if progress is not None:
                 progress(done.rows)
             yield done

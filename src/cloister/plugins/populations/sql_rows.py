@@ -201,7 +201,7 @@ class SqlRows(TableRows):
         self._recognise(counted["used"], counted.get(MARK, 0), self._all_facts)
         self._crowded = counted["most"] > self._limit[0]
         table = self._chosen(rows).select(*self._features, *names, KEPT)
-        copy = self._database.kept(table)
+        copy = self._database.copy_in_snapshot(table)
         table = table if copy is None else copy
         marks = {name: table[name].sum() for name in names}
         marks |= {f"{KEPT}_{name}": table[name].sum(where=table[KEPT]) for name in names}

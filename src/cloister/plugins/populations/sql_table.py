@@ -116,7 +116,7 @@ class SqlTable(SqlRows):
         """The one of ``PASSES`` that is taken: found once."""
         if self._passes is None:
             self._snapshot()
-            self._passes, why = self._database.quickest(self.dimension)
+            self._passes, why = self._database.fastest_pass(self.dimension)
             if why and self._told is not None:
                 self._told(f"passes are by {self._passes} (--pass): {why}")
         return self._passes
@@ -270,7 +270,7 @@ class SqlTable(SqlRows):
         table, expected = self._watched
         reading = self._batches()
         passed = self._database.spread(table.select(*reading.columns), Pass(reading, round), PassResult.merge)
-        self._check_facts(passed.seen, expected)
+        self._check_facts(passed.facts, expected)
         return passed
 
 

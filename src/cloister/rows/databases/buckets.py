@@ -128,7 +128,7 @@ def by_facet(stage: Stage, cells: Description, descriptions: Described) -> Locat
 def by_columns(stage: Stage, cells: Description, descriptions: Described) -> Located:
     """Compile bins per column, counted by the finest ones: sides are powers of two, so that no product is rounded."""
     depth = cells["depth"]
-    moved = stage.moved(
+    moved = stage.with_row(
         [
             floored((x + number(side)) * number(16.0**depth / (2 * side)))
             for x, side in zip(stage.x, cells["sides"], strict=True)
@@ -163,8 +163,8 @@ def _projected(stage: Stage, subspace: Description, descriptions: Described) -> 
     matrix, bits = descriptions.array(subspace["matrix"]), subspace["bits"]
     refuse_long(stage, matrix.size)
     refuse_inexact(norm(matrix.T) * longest(stage))
-    stage = stage.moved([floored(product(column, stage.x) * number(2.0**-bits)) for column in matrix.T])
-    return stage.moved([clipped(image, -side, side) for image, side in zip(stage.x, subspace["sides"], strict=True)])
+    stage = stage.with_row([floored(product(column, stage.x) * number(2.0**-bits)) for column in matrix.T])
+    return stage.with_row([clipped(image, -side, side) for image, side in zip(stage.x, subspace["sides"], strict=True)])
 
 
 def _paths(order: list[int], column: int, intervals: int) -> Ints:
@@ -227,7 +227,7 @@ def by_shell(stage: Stage, cells: Description, descriptions: Described) -> Locat
     middle, edges = np.array(cells["middle"], np.int64), np.array(cells["edges"], np.int64)
     reach = longest(stage) + norm(middle[None])
     refuse_inexact(reach**2)
-    moved = stage.moved([x - number(m) for x, m in zip(stage.x, middle, strict=True)])
+    moved = stage.with_row([x - number(m) for x, m in zip(stage.x, middle, strict=True)])
     moved, (squares,) = moved.add(squared(moved.x))
     moved, cell = _direction(moved, reach, descriptions.array(cells["around"]))
     shell = within_edges(moved[squares], edges)

@@ -43,7 +43,7 @@ class Database:
     Args:
         table: of Ibis.
         materialise: whether queries run on a copy of the rows, a temporary table.
-        keeps: whether ``kept`` will create a temporary table within the snapshot.
+        keeps: whether ``copy_in_snapshot`` will create a temporary table within the snapshot.
 
     Attributes:
         name: Ibis' name of the engine.
@@ -82,7 +82,7 @@ class Database:
             )
         return rows
 
-    def kept(self, rows: Any) -> Any | None:
+    def copy_in_snapshot(self, rows: Any) -> Any | None:
         """Copy rows of the snapshot to a table that is dropped with it; return None if the engine cannot."""
         try:
             table, drop = self.dialect.materialise(self.backend, rows)
@@ -90,11 +90,11 @@ class Database:
             _interrupted(error)
             return None
 
-        def ended() -> None:
+        def drop_quietly() -> None:
             with suppress(Exception):  # otherwise dropped with the snapshot or connection
                 drop()
 
-        self._ends.append(ended)
+        self._ends.append(drop_quietly)
         return table
 
     @property
@@ -102,7 +102,7 @@ class Database:
         """Maximum number of products per row in one query (``Dialect.terms``)."""
         return int(self._call(lambda: self.dialect.terms(self.backend)))
 
-    def quickest(self, columns: int) -> tuple[str, str]:
+    def fastest_pass(self, columns: int) -> tuple[str, str]:
         """Return the fastest way to pass over so many columns ('workers', 'stream' or 'query'), and a reason to show.
 
         Workers are used if they have this version of cloister, which is tried on one constant row; otherwise
@@ -130,12 +130,12 @@ class Database:
         packet, spread = packed(work), self.dialect.spread
         assert spread is not None
         if self._spread is None or not self._spread[0].equals(expression):
-            self._let_go()
+            self._free_cache()
             self._spread = (expression, *self._call(lambda: spread(expression)))
         run = self._spread[1]
         return reduce(merge, unpickled(self._call(lambda: run(packet))), work([]))
 
-    def _let_go(self) -> None:
+    def _free_cache(self) -> None:
         if self._spread is not None:
             with suppress(Exception):  # otherwise freed with the session
                 self._spread[2]()
@@ -154,7 +154,7 @@ class Database:
 
     def close(self) -> None:
         """End the snapshot, or drop the copy; the connection stays open for its owner."""
-        self._let_go()
+        self._free_cache()
         while self._ends:
             self._call(self._ends.pop())
 

@@ -61,10 +61,10 @@ def _begin(backend: Any, keeps: bool) -> End:
         return lambda: None  # the owner's transaction
     backend.raw_sql("BEGIN TRANSACTION READ ONLY")
 
-    def ended() -> None:
+    def end() -> None:
         backend.raw_sql("ROLLBACK")
 
-    return ended
+    return end
 
 
 def _transaction(backend: Any) -> Any:

@@ -52,7 +52,7 @@ def label_table(
 
 def _nearest(stage: Stage, labelling: Labelling) -> tuple[Stage, Expr]:
     """Return the index of the centre with the least score, the lowest on ties, computed as ``Labelling.scores``."""
-    stage = stage.moved([_bounded(x) - number(m) for x, m in zip(stage.x, labelling.middle, strict=True)])
+    stage = stage.with_row([_bounded(x) - number(m) for x, m in zip(stage.x, labelling.middle, strict=True)])
     stage, scores = stage.add(
         *(
             total([*(number(a) * y for a, y in zip(slopes, stage.x, strict=True)), number(offset)])

@@ -58,7 +58,7 @@ def shrink(stage: Stage, bound: Bound, longest: int) -> Stage:
 
 def _scaled(stage: Stage, which: Expr, factor: Expr) -> Stage:
     stage, (scale,) = stage.add(ibis.ifelse(which, factor * number(UNDER), number(1)))
-    return stage.moved([truncated(x * stage[scale]) for x in stage.x])
+    return stage.with_row([truncated(x * stage[scale]) for x in stage.x])
 
 
 def is_within(vectors: Bound, bound: Bound) -> bool:
@@ -86,7 +86,7 @@ def _box(stage: Stage, domain: Description) -> Stage:
     """
     unit, sides = float(domain["unit"]), domain["sides"]
     ends = list(zip(domain["lower"], domain["upper"], domain["middle"], sides, strict=True))
-    stage = stage.moved(
+    stage = stage.with_row(
         [
             rounded(clipped(x, low, high) - number(middle), unit) * number(1 / unit)
             for x, (low, high, middle, _) in zip(stage.x, ends, strict=True)
@@ -99,7 +99,7 @@ def _box(stage: Stage, domain: Description) -> Stage:
     }
     if beyond:
         clips = [clipped(x, -sides[j], sides[j]) if j in beyond else x for j, x in enumerate(stage.x)]
-        stage = stage.moved(clips)
+        stage = stage.with_row(clips)
     return attrs.evolve(stage, bound=_of_box(sides))
 
 
@@ -118,9 +118,9 @@ def _ball(stage: Stage, domain: Description) -> Stage:
     """
     unit, reach = float(domain["unit"]), int(domain["max_norm"])
     stage = _differences(stage, domain["middle"], [FAR * unit] * len(stage.row))
-    stage = stage.moved([_without_tiny(x, unit / 4) * number(1 / unit) for x in stage.x])
+    stage = stage.with_row([_without_tiny(x, unit / 4) * number(1 / unit) for x in stage.x])
     stage, (factor,) = stage.add(number(reach) / ibis.greatest(number(reach), *(x.abs() for x in stage.x)))
-    stage = stage.moved([rounded(x * stage[factor]) for x in stage.x])
+    stage = stage.with_row([rounded(x * stage[factor]) for x in stage.x])
     bound = Bound(reach, len(stage.row))
     return attrs.evolve(shrink(stage, bound, bound.implied + 1), bound=bound)
 
@@ -143,7 +143,7 @@ def _reframed(stage: Stage, domain: Description) -> Stage:
         raise NotCompiled("rows in frames of other domains than the cube have no form in SQL")
     scales = domain["scale"]
     stage = _differences(stage, domain["offset"], scales)
-    stage = stage.moved(
+    stage = stage.with_row(
         [_without_tiny(x, scale * 2.0**-60) / number(scale) for x, scale in zip(stage.x, scales, strict=True)]
     )
     return _box(stage, then)
@@ -160,13 +160,13 @@ def _graded(stage: Stage, domain: Description) -> Stage:
     other_columns = snap_rows(stage, domain["others"])
     assert other_columns.bound is not None
     magnitudes = attrs.evolve(other_columns, row=tuple(raw[j] for j in columns))
-    magnitudes = magnitudes.moved([x.abs() for x in magnitudes.x])
+    magnitudes = magnitudes.with_row([x.abs() for x in magnitudes.x])
     largest = float(np.nextafter(2.0**OCTAVES, 0))
-    magnitudes = magnitudes.moved([clipped(x, 2.0**-OCTAVES, largest) * number(2.0**OCTAVES) for x in magnitudes.x])
+    magnitudes = magnitudes.with_row([clipped(x, 2.0**-OCTAVES, largest) * number(2.0**OCTAVES) for x in magnitudes.x])
     octaves: list[list[tuple[str, int]]] = [[] for _ in columns]
     for halved in (64, 32, 16, 8, 4, 2, 1):
         magnitudes, large = magnitudes.add(*(x >= number(2.0**halved) for x in magnitudes.x))
-        magnitudes = magnitudes.moved(
+        magnitudes = magnitudes.with_row(
             [
                 ibis.ifelse(magnitudes[big], x * number(2.0**-halved), x)
                 for big, x in zip(large, magnitudes.x, strict=True)
@@ -174,14 +174,14 @@ def _graded(stage: Stage, domain: Description) -> Stage:
         )
         for terms, big in zip(octaves, large, strict=True):
             terms.append((big, halved))
-    magnitudes = magnitudes.moved(
+    magnitudes = magnitudes.with_row(
         [
             floored((x - number(1)) * number(STEPS))
             + total([ibis.ifelse(magnitudes[big], number(STEPS * halved), number(0)) for big, halved in terms])
             for x, terms in zip(magnitudes.x, octaves, strict=True)
         ]
     )
-    magnitudes = magnitudes.moved(
+    magnitudes = magnitudes.with_row(
         [ibis.ifelse(magnitudes[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, magnitudes.x, strict=True)]
     )
     graded = dict(zip(columns, magnitudes.row, strict=True))
@@ -201,13 +201,13 @@ def _differences(stage: Stage, middles: list[float], reaches: list[float]) -> St
     rounded differences are monotone in x, so the result is unchanged.
     """
     ends = list(zip(middles, reaches, strict=True))
-    stage = stage.moved(
+    stage = stage.with_row(
         [
             clipped(x, -_beyond(-middle, far), _beyond(middle, far)) - number(middle)
             for x, (middle, far) in zip(stage.x, ends, strict=True)
         ]
     )
-    return stage.moved([clipped(x, -far, far) for x, (_, far) in zip(stage.x, ends, strict=True)])
+    return stage.with_row([clipped(x, -far, far) for x, (_, far) in zip(stage.x, ends, strict=True)])
 
 
 def _beyond(middle: float, reach: float) -> float:

@@ -93,7 +93,7 @@ def _offsets(buckets: Located, vectors: Description, descriptions: Described) ->
         reach = min(reach, buckets.near.within)
     if len(buckets.levels) == 1 and is_within(Bound(reach, bound.dimension), bound):
         return Summed(stage, stage.row, centers)
-    return _columns(buckets, shrink(_away(buckets, centers), bound, longest(stage) + norm(centers)))
+    return _columns(buckets, shrink(_subtract_centers(buckets, centers), bound, longest(stage) + norm(centers)))
 
 
 def _clipped(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
@@ -107,12 +107,12 @@ def _clipped(buckets: Located, vectors: Description, descriptions: Described) ->
     bound, scale = _bound(vectors), int(vectors["scale"])
     centers, radii = descriptions.array(vectors["centers"]), descriptions.array(vectors["radii"])
     refuse_inexact((longest(buckets.stage) + norm(centers)) ** 2)
-    stage = _away(buckets, centers)
+    stage = _subtract_centers(buckets, centers)
     stage, (squares, radius) = stage.add(squared(stage.x), _of_bucket(stage, buckets, radii))
     stage, (factor,) = stage.add(number(scale * UNDER) / ibis.greatest(stage[squares].sqrt(), stage[radius]))
     weight = [stage[factor] * (stage[radius] * number(0.5))] if vectors["weighted"] else []
-    stage = stage.moved([x * stage[factor] for x in stage.x] + weight)
-    stage = stage.moved([truncated(v) for v in stage.x])
+    stage = stage.with_row([x * stage[factor] for x in stage.x] + weight)
+    stage = stage.with_row([truncated(v) for v in stage.x])
     half = scale // 2 if weight else 0
     vector_bound = Bound(math.isqrt(scale**2 + half**2 - 1) + 1, bound.dimension)
     vector_bound = attrs.evolve(
@@ -125,11 +125,13 @@ def _bound(vectors: Description) -> Bound:
     return Bound(vectors["l2"], vectors["dimension"], vectors["l1"])
 
 
-def _away(buckets: Located, centers: Ints) -> Stage:
+def _subtract_centers(buckets: Located, centers: Ints) -> Stage:
     """Subtract from each row the centre (m, d) of its bucket, or one centre (1, d)."""
     refuse_wide(centers.size)
     stage = buckets.stage
-    return stage.moved([x - _of_bucket(stage, buckets, column) for x, column in zip(stage.x, centers.T, strict=True)])
+    return stage.with_row(
+        [x - _of_bucket(stage, buckets, column) for x, column in zip(stage.x, centers.T, strict=True)]
+    )
 
 
 def _of_bucket(stage: Stage, buckets: Located, values: Ints) -> Expr:

@@ -54,13 +54,13 @@ def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
         copy = _frame(expression).localCheckpoint(eager=True)
         copy.createTempView(name)
 
-    def dropped() -> None:
+    def drop() -> None:
         nonlocal copy
         del copy  # its blocks are freed with the last reference
         backend.raw_sql(f"DROP VIEW IF EXISTS `{name}`")
 
     table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
-    return table.to_expr(), dropped
+    return table.to_expr(), drop
 
 
 def _answer(expression: Any) -> Any:
@@ -82,11 +82,11 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
         cells = pyspark.RDD(java_rdd, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
         cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, not serialised again
 
-    def asked(work: bytes) -> Sequence[bytes]:
+    def run_work(work: bytes) -> Sequence[bytes]:
         with _unlogged():
             return list(cells.mapPartitions(partial(apply_to_cells, work)).collect())
 
-    return asked, cells.unpersist
+    return run_work, cells.unpersist
 
 
 def _batches(expression: Any, size: int) -> Any:

@@ -174,7 +174,7 @@ class Stage:
         table = self.table.mutate(**dict(zip(made, computed, strict=True)))
         return attrs.evolve(self, table=self.fence(table)), made
 
-    def moved(self, row: Sequence[Expr]) -> Self:
+    def with_row(self, row: Sequence[Expr]) -> Self:
         """Return the stage with other numbers as its rows."""
         stage, made = self.add(*row)
         return attrs.evolve(stage, row=tuple(made))

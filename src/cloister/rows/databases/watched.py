@@ -127,17 +127,17 @@ class PassResult:
 
     Args:
         rows: number of all rows.
-        seen: facts of the usable ones.
+        facts: of the usable ones.
         summaries: one per question.
     """
 
     rows: int
-    seen: RowFacts
+    facts: RowFacts
     summaries: tuple[Any, ...]
 
     def merge(self, other: PassResult) -> PassResult:
         summaries = merge_summaries(self.summaries, other.summaries)
-        return PassResult(self.rows + other.rows, self.seen.plus(other.seen), summaries)
+        return PassResult(self.rows + other.rows, self.facts.plus(other.facts), summaries)
 
 
 @final

@@ -164,7 +164,7 @@ class File:
         for chunk in self._guarded(regroup(self._source.pieces(chosen, only), len(chosen.features), size)):
             rows += len(chunk)
             yield chunk
-        self.learn(rows, only)
+        self.check_row_count(rows, only)
 
     def owners(self, column: str, only: range | None = None) -> Owners:
         """Return the owners of the rows, read from a user column.
@@ -195,7 +195,7 @@ class File:
             raise InvalidInput(_unreadable(self.path, error)) from None
         self.unchanged()
 
-    def learn(self, rows: int, only: range | None = None) -> None:
+    def check_row_count(self, rows: int, only: range | None = None) -> None:
         """Record the number of rows read.
 
         Raises:
