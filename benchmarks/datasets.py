@@ -21,9 +21,9 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.types import AnyArray, Floats
+from cloister.lab.catalogue import catalogue
 from cloister.lab.comparing.conditions import usual_delta as delta
-from cloister.lab.made import scaled as scale
-from cloister.lab.public_sets import catalogue
+from cloister.lab.generated import scaled as scale
 from cloister.lab.separated import in_proportion, separated
 
 __all__ = ["DataSet", "delta", "load", "raw", "scale"]

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 import pandas as pd
 
-from cloister.lab.made import WARDS, hospital
+from cloister.lab.hospital import WARDS, hospital
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.layers.histograms import Descriptions, descriptions_of

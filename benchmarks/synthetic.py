@@ -30,7 +30,7 @@ import pandas as pd
 from machine import machine
 
 from cloister.core.types import Ints
-from cloister.lab.made import BOUNDS, WARDS, hospital
+from cloister.lab.hospital import BOUNDS, WARDS, hospital
 from cloister.lab.sampling import sample
 from cloister.run.fit import fit, source
 from cloister.run.request import Request

@@ -59,9 +59,9 @@ class Alarm:
 
     def proportion(self, hits: int, n: int, comparisons: int = 1) -> tuple[float, float]:
         """Bounds on a probability from ``hits`` in ``n`` trials, exact (Clopper and Pearson 1934)."""
-        from cloister.testing.statistics import ALARM, proportion
+        from cloister.testing.statistics import ALARM, probability_bounds
 
-        return proportion(hits, n, comparisons * ALARM / self.rate)
+        return probability_bounds(hits, n, comparisons * ALARM / self.rate)
 
 
 def stated(item: pytest.Item) -> float:

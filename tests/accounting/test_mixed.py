@@ -148,7 +148,8 @@ def test_a_share_that_is_scaled_too_far_is_refused() -> None:
 
 def test_rows_that_are_counted_first_ranges_of_k_and_lifetimes_in_rho_keep_to_rho() -> None:
     for made in (plan(rows=None), plan(laws=False), plan(k=(2, 5))):
-        assert made.budget.amount == made.total.measured({"pure", "gaussian"}).amount
+        rho = made.total.measured({"pure", "gaussian"}).amount
+        assert made.budget.amount == made.planned(10_000)[1].budget.amount == rho
 
 
 def test_only_pure_and_gaussian_questions_are_priced_together() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.lab.made import blobs
+from cloister.lab.generated import blobs
 from tests.in_process import PROGRAM, ran, refused
 from tests.waiting import until
 
@@ -38,7 +38,7 @@ def test_a_mixed_table_is_compared_on_the_columns_that_its_bounds_name(folder: P
     compare = "compare p.csv -k 3 --epsilon 1 --methods fastlloyd --runs 1 --workers 1"
     done = ran(f"{compare} --bounds p.bounds.toml", folder)
     assert "500 rows of 8 columns (age, systolic," in done.stdout
-    assert "unit of distances each column's own" in done.stdout
+    assert "unit of distance each column's own" in done.stdout
     assert "which columns?" in refused(compare, folder)  # bounds that are read off the rows name nothing
 
 

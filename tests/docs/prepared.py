@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.lab.made import BOUNDS, patients
+from cloister.lab.hospital import BOUNDS, patients
 
 
 def prepare(folder: Path, name: str) -> None:

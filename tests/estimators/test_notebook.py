@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cloister.lab.made import hospital
+from cloister.lab.hospital import hospital
 from tests.showing.report.pages import Page
 
 nbformat = pytest.importorskip("nbformat")
@@ -16,7 +16,7 @@ nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 CELLS = (
-    "import pandas as pd\nimport cloister\nfrom cloister.lab.made import BOUNDS, WARDS",
+    "import pandas as pd\nimport cloister\nfrom cloister.lab.hospital import BOUNDS, WARDS",
     "patients = pd.read_csv('patients.csv')",
     "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
     "model.fit(patients)",

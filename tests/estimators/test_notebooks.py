@@ -106,7 +106,7 @@ def test_a_notebook_shows_a_bar_that_vanishes_and_saved_half_way_has_no_number_o
 
     monkeypatch.setattr("IPython.display.display", display)
     monkeypatch.setattr(shown, "_in_notebook", lambda: True)
-    monkeypatch.setattr(shown, "OFTEN", 0.0)
+    monkeypatch.setattr(shown, "MIN_INTERVAL", 0.0)
     model(rows=public, progress=True, delta=0.0, method="su-lloyd", options={"rounds": 2}, zoom="off").fit(blobs(1987))
     texts = [bundle["text/plain"] for bundle in bundles]
     assert "round 1 of 2: 49%" in texts if public else "round 1 of 3: ..." in texts  # one counts the rows

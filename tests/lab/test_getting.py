@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import CloisterError, Damaged, InvalidInput
-from cloister.lab import public_sets
-from cloister.lab.public_sets import Entry, catalogue, fetched, rows_digest, rows_of
+from cloister.lab import catalogue as sets, download
+from cloister.lab.catalogue import Entry, catalogue, rows_digest
+from cloister.lab.download import fetched, rows_of
 from tests.in_process import ran, refused
 
 ROWS = np.array([[1.0, 2.5], [-3.0, 0.0], [7.0, 1e-3]])
@@ -91,7 +92,7 @@ def test_every_entry_is_whole_and_from_https_or_scikit_learn() -> None:
 
 @pytest.mark.parametrize("one", [one for one in catalogue().values() if one.carried], ids=lambda one: one.name)
 def test_what_scikit_learn_carries_needs_no_download(one: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public_sets, "fetched", None)
+    monkeypatch.setattr(download, "fetched", None)
     assert rows_of(one).shape == (one.rows, one.columns)
 
 
@@ -122,7 +123,7 @@ def test_several_files_fields_comments_and_beginnings(site: str) -> None:
 def test_a_set_that_is_not_what_it_was_is_refused(site: str) -> None:
     for page in (TEXT.replace(b"7", b"8"), TEXT + b"1 1\n", b"", b"<html>moved</html>", b"1 2.5\n-3\n7 0.001\n"):
         Site.pages["/rows.txt"] = page
-        with pytest.raises(Damaged, match=r"is not tiny|is not 2 numbers"):
+        with pytest.raises(Damaged, match=r"does not have tiny|is not 2 numbers"):
             rows_of(entry(f"{site}/rows.txt"))
 
 
@@ -130,7 +131,7 @@ def test_a_broken_gzip_and_a_flood_are_refused(site: str, monkeypatch: pytest.Mo
     Site.pages["/rows.txt.gz"] = gzip.compress(TEXT)[:-4]
     with pytest.raises(Damaged, match="gzip"):
         rows_of(entry(f"{site}/rows.txt.gz"))
-    monkeypatch.setattr(public_sets, "LARGEST", 10)
+    monkeypatch.setattr(download, "LARGEST", 10)
     with pytest.raises(CloisterError, match="more than"):
         fetched(f"{site}/rows.txt")
 
@@ -140,7 +141,7 @@ def test_a_broken_gzip_and_a_flood_are_refused(site: str, monkeypatch: pytest.Mo
     [
         ("file:///etc/passwd", "not an https address"),
         ("{site}/none", "the server says 404"),
-        ("http://127.0.0.1:9/rows.txt", r"127\.0\.0\.1 cannot be reached .*is there a network"),
+        ("http://127.0.0.1:9/rows.txt", r"127\.0\.0\.1 cannot be reached .*check the network"),
         ("{site}/torn", "cannot be reached"),
     ],
 )
@@ -164,13 +165,13 @@ def test_a_server_cannot_send_anybody_to_an_address_without_tls(site: str) -> No
 def known(site: str, monkeypatch: pytest.MonkeyPatch) -> Entry:
     """The one set of a catalogue, on the server."""
     one = entry(f"{site}/rows.txt")
-    monkeypatch.setattr(public_sets, "catalogue", lambda: {one.name: one})
+    monkeypatch.setattr(sets, "catalogue", lambda: {one.name: one})
     return one
 
 
 @pytest.mark.usefixtures("known")
 def test_a_set_that_is_not_what_it_was_or_cannot_be_got_is_not_saved(tmp_path: Path) -> None:
-    for page, said in ((TEXT + b"1 1\n", "SHA-256 differs"), (None, "the server says 404")):
+    for page, said in ((TEXT + b"1 1\n", "another SHA-256"), (None, "the server says 404")):
         Site.pages["/rows.txt"] = page
         assert said in refused("data get tiny", tmp_path)
     assert not list(tmp_path.iterdir())

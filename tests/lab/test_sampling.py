@@ -121,9 +121,9 @@ def test_every_row_says_that_it_is_synthetic_and_a_seed_gives_its_rows_again() -
     ("result", "rows", "said"),
     [
         (described(), 2**30, "too many"),
-        (made(2, weights=None), 5, "no sizes of its groups"),
-        (made(2, weights=np.array([0.0, -3, -1])), 5, "no sizes of its groups"),
-        (made(2), 5, "of no column how its groups spread in it: fit with --describe"),
+        (made(2, weights=None), 5, "no sizes of groups"),
+        (made(2, weights=np.array([0.0, -3, -1])), 5, "no sizes of groups"),
+        (made(2), 5, "no distribution of any column: fit with --describe"),
         (around(columns=("c0", MARK)), 5, "has a column 'synthetic'"),
     ],
 )

@@ -119,7 +119,7 @@ def test_no_public_choice_is_computed_by_a_kernel() -> None:
 
 SCRIPT = """
 import numpy as np
-from cloister.plugins.methods.zoom import distance
+from cloister.plugins.methods.zoom_categories import distance
 a = np.random.default_rng(0).random((60, 60))
 print((a @ a).tobytes().hex())
 print([distance(m, d, k).hex() for m in (2, 3, 7, 40) for d in range(1, 40) for k in (2, 5, 8, 30, 77)])

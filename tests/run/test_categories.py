@@ -15,7 +15,7 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
-from cloister.plugins.methods.zoom import distance
+from cloister.plugins.methods.zoom_categories import distance
 from cloister.run.account import Account
 from cloister.run.bounds import domain_for
 from cloister.run.fit import fit, source

@@ -300,7 +300,7 @@ def test_the_command_prints_a_table_json_and_a_picture_and_reads_no_row(tmp_path
     assert "with epsilon = 1 it takes" in done
     assert "picture saved to p.svg" in done
     drawn = (tmp_path / "p.svg").read_text()
-    assert all(text in drawn for text in ("1,250 rows", "5,000 rows", "20,000 rows", "0.001, asked for"))
+    assert all(text in drawn for text in ("1,250 rows", "5,000 rows", "20,000 rows", "target error 0.001"))
     told = json.loads(ran(f"{words} --epsilon 0.5 --error 0.001 --json", tmp_path).stdout)
     assert (told["error"], told["asked"]["epsilon"], len(told["table"])) == (0.001, 0.5, 18)
     assert told["epsilon"]["error"] <= 0.001

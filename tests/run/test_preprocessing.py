@@ -20,7 +20,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
 from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
-from cloister.lab.made import BOUNDS, patients
+from cloister.lab.hospital import BOUNDS, patients
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.layers.layer import Scope

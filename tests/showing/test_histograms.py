@@ -13,7 +13,7 @@ from cloister.run.layers.histograms import Descriptions, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.histograms import COARSE, NAMED, Histograms, contents_of
 from cloister.showing.plots import figure_of
-from cloister.showing.profile import COUNTED, profile_of
+from cloister.showing.profile import COUNTS_NOTE, profile_of
 from cloister.showing.report import html_of
 from tests.showing.described import described
 from tests.showing.report.pages import Page, made
@@ -88,7 +88,7 @@ def test_the_picture_has_a_histogram_for_each_group_and_column_the_largest_group
     assert [text.get_text() for text in axes.get_yticklabels()] == ["cluster 1", "cluster 0", "cluster 2"]
     assert [text.get_text() for text in axes.get_xticklabels()][:2] == ["ward\nA, B, other", "stay\n0 to 20"]
     drawn = iter([np.array(patch.get_data().values) for patch in axes.patches])  # type: ignore[attr-defined]  # stairs
-    for column in picture.told.columns:
+    for column in picture.descriptions.columns:
         for row, group in enumerate((1, 0, 2)):
             whole, own = next(drawn) + row, next(drawn) + row
             np.testing.assert_allclose(own * column.whole.max(), whole.max() * column.shares[group], atol=1e-12)
@@ -123,11 +123,11 @@ def test_what_a_profile_says_below_its_table_is_escaped_in_notebooks() -> None:
 def test_profile_and_report_tell_words_by_lift_and_what_their_counts_are_of() -> None:
     of = [[["hip", 700.0, 9.0], [EVIL, 400.0, 9.0]], [["knee", 900.0, 9.0]], []]
     result = made(2, details={"words": {"above": 50, "of": of}})
-    *lines, last = profile_of(result).spoken
-    assert (len(lines), last) == (3, COUNTED)
+    *lines, last = profile_of(result).keyword_lines
+    assert (len(lines), last) == (3, COUNTS_NOTE)
     html = html_of(result)
     assert EVIL not in html
-    for told in (*(line.partition(": ")[2] for line in lines), COUNTED):
+    for told in (*(line.partition(": ")[2] for line in lines), COUNTS_NOTE):
         assert told in Page(html).text
-    assert COUNTED not in Page(html_of(described())).text
-    assert not profile_of(described()).spoken
+    assert COUNTS_NOTE not in Page(html_of(described())).text
+    assert not profile_of(described()).keyword_lines

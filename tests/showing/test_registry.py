@@ -110,7 +110,7 @@ def test_what_is_supposed_holds_until_somebody_knows_better() -> None:
 )
 def test_nobody_can_state_another_promise_than_the_run(part: str, fields: list[str]) -> None:
     for field in fields:
-        with pytest.raises(InvalidInput, match=f"the run itself states {part}.{field}"):
+        with pytest.raises(InvalidInput, match=f"{part}.{field} is stated by the run itself"):
             of(made(), **{part: {field: "Pure DP"}})
 
 

@@ -29,8 +29,8 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central, Local, T
 from cloister.core.types import Bools, Floats, Ids, Ints
-from cloister.testing.checks.spaces import FAR
-from cloister.testing.probes import placed
+from cloister.testing.checks.spaces import OFFSET
+from cloister.testing.probes import with_vectors
 
 
 @attrs.frozen(eq=False)
@@ -100,7 +100,7 @@ class Channel:
         return (self.scale if self.gaussian else math.sqrt(0.5) / math.sinh(0.5 / self.scale)) * self.unit
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
-        totals, rows = [], placed(self.taken(items))
+        totals, rows = [], with_vectors(self.taken(items))
         buckets = np.where(rows.buckets < 0, -1, rows.buckets - self.first)
         for level, size in enumerate(self.space.sizes):
             total = np.zeros((size + 1, self.width), np.int64)
@@ -153,7 +153,7 @@ class _Oracle:
     def made(self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext) -> Channel:
         scale = self.scale(space.levels, bound, budget)
         shift = max(0, math.ceil(math.log2(2.0**20 / scale))) if self.gaussian else 0
-        first = FAR if min(space.sizes) > FAR else 0  # in a large space the kit asks about what lies there
+        first = OFFSET if min(space.sizes) > OFFSET else 0  # in a large space the kit asks about what lies there
         near = Space(tuple(size - first for size in space.sizes), space.nested)
         return self.channel(budget, near, bound, scale, self.gaussian, context, shift, first)
 

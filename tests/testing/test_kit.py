@@ -149,7 +149,7 @@ METHOD = {"role": "Method", "target": f"{Plain.__module__}:Plain", "trust": None
     [
         ({"role": "VectorSumOracle"}, "the class is a FrequencyOracle"),
         ({"trust": "Local"}, "says trust Local"),
-        ({"trust": None}, "says trust None"),
+        ({"trust": None}, "declares trust None"),
         ({"summary": ""}, "no summary"),
         ({"name": "Honest"}, "kebab-case"),
         ({"adds": "frame"}, "no slot 'method' for a method"),

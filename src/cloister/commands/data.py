@@ -41,7 +41,7 @@ def list_sets(as_json: AsJson = False) -> None:
 
     Reads nothing from the network.
     """
-    from cloister.lab.public_sets import catalogue
+    from cloister.lab.catalogue import catalogue
 
     if as_json:
         print_json([entry.as_dict() for entry in catalogue().values()])
@@ -61,7 +61,8 @@ def get(
 
     Connects to the servers of their sources.
     """
-    from cloister.lab.public_sets import entry_of, rows_of
+    from cloister.lab.catalogue import entry_of
+    from cloister.lab.download import rows_of
     from cloister.lab.tables import NamedTable
     from cloister.run.saving import checked_target
 
@@ -107,7 +108,7 @@ def make_blobs(
     labels: Labels = None,
 ) -> None:
     """Generate Gaussian groups in [-1, 1]."""
-    from cloister.lab.made import blobs
+    from cloister.lab.generated import blobs
 
     targets = _targets(out, labels)
     table = blobs(rows, columns, k, separation=separation, unequal=unequal, outliers=outliers, seed=_seed(seed))
@@ -117,7 +118,7 @@ def make_blobs(
 @make_app.command("moons")
 def make_moons(out: Out, rows: Rows = 1000, seed: Seed = 0, labels: Labels = None) -> None:
     """Generate two half circles, which centres cannot separate."""
-    from cloister.lab.made import moons
+    from cloister.lab.generated import moons
 
     targets = _targets(out, labels)
     _save(moons(rows, seed=_seed(seed)), *targets)
@@ -129,7 +130,7 @@ def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels 
 
     It has an id, a date, a ward, an emergency flag and eight numbers, of seven groups of patients.
     """
-    from cloister.lab.made import hospital
+    from cloister.lab.hospital import hospital
 
     targets = _targets(out, labels)
     _save(hospital(rows, _seed(seed)), *targets)

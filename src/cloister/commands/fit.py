@@ -241,7 +241,7 @@ def fit(
         stack.enter_context(ending(standing.next_step, standing.open))
         write = stack.enter_context(event_log(log))
         bar, note = stack.enter_context(progress()), notes_once()
-        stack.enter_context(signs_of_life(lambda: bar.words, write))
+        stack.enter_context(signs_of_life(lambda: bar.label, write))
 
         def read(paths: list[str]) -> Any:
             rows_there = source(paths, reading, progress=bar.advance, told=note, **options.columns_of)

@@ -100,7 +100,7 @@ def _parts(profile: Profile, result: Result, groups: GroupsOfRows | None) -> Ite
     """Yield what is printed: tables, and lines between them."""
     yield _overview(profile)
     yield from (_centre(profile, cluster) for cluster in profile.by_size)
-    yield "\n".join([*profile.spoken, *profile.figures, *profile.notes])
+    yield "\n".join([*profile.keyword_lines, *profile.estimate_lines, *profile.notes])
     if groups is not None:
         yield f"\n{NOT_PRIVATE}\n{which_rows(groups, result)}"
         yield from (_of_rows(profile, cluster, groups) for cluster in profile.by_size)

@@ -47,11 +47,11 @@ class LabelView:
 
     def create(self, name: str) -> None:
         """Create a view in the database. Raises: CloisterError: it was not created."""
-        from cloister.rows.databases.connecting import executed
+        from cloister.rows.databases.connecting import execute
         from cloister.rows.databases.labels import statement
 
         with self._backend(writable=True) as backend:
-            executed(backend, statement(backend, self._labelled(backend), name), f"the view '{name}' was not created")
+            execute(backend, statement(backend, self._labelled(backend), name), f"the view '{name}' was not created")
 
     @contextmanager
     def _backend(self, writable: bool = False) -> Iterator[Any]:
@@ -60,9 +60,9 @@ class LabelView:
         except ImportError as error:
             raise MissingExtra("ibis", "sql", "labels in SQL") from error
         if self.address is None:
-            yield labels.unconnected(self.dialect or "duckdb")
+            yield labels.offline_backend(self.dialect or "duckdb")
             return
-        backend = connecting.connected(self.address, writable=writable)
+        backend = connecting.connect(self.address, writable=writable)
         try:
             yield backend
         finally:
@@ -79,7 +79,9 @@ class LabelView:
         columns = self.columns or own_columns
         if self.address is None:
             texts = [*categories, *(name for name in self.copied or () if name not in columns)]
-            table = labels.unseen({name: name in texts for name in dict.fromkeys([*columns, *texts])}, self.table)
+            table = labels.declare_table(
+                {name: name in texts for name in dict.fromkeys([*columns, *texts])}, self.table
+            )
         else:
             table = connecting.table_of(backend, self.table, connecting.shown(self.address))
         reading = Reading(columns=columns, categories=categories)
@@ -87,7 +89,7 @@ class LabelView:
         chosen = select(columns_of(table), attrs.evolve(reading, columns=in_order(used, own_columns)))
         check_columns(self.result, chosen.features)
         labelling = Labelling.of(self.result.centers, self.result.units)
-        return labels.labelled(table, chosen, labelling, dialect_of(backend), self.copied)
+        return labels.label_table(table, chosen, labelling, dialect_of(backend), self.copied)
 
 
 def refuse_with(values: dict[str, Any], why: str) -> None:

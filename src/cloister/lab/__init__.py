@@ -1,1 +1,1 @@
-"""Rows that are not secret: public sets by name, and generated ones."""
+"""Rows that are not secret, public or generated, and comparisons and demonstrations on them."""

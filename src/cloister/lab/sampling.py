@@ -1,13 +1,12 @@
-"""Synthetic rows: drawn from a result's released values alone, so that they cost nothing and are as private as it is.
+"""Synthetic rows from a result's released values alone (post-processing, so they cost no budget).
 
-1. The group of each row by the groups' sizes.
-2. A described column by its counts within the group: a category's value, or 'other' for those that were not listed;
-   true or false; a number, evenly within its part of the range.
-3. Of the clustered columns that are not described, categories by the shares that the centre states, and numbers
-   together around the centre, as far away as the result says that rows are (``showing.quality``).
+1. The group of each row is drawn by the groups' sizes.
+2. A described column is drawn from the group's histogram: a category's value, or 'other' for unlisted ones; true or
+   false; a number, uniformly within its bin.
+3. Of the clustered columns that are not described, categories are drawn by the centre's shares, and numbers jointly
+   around the centre, at the distances that the result's model of the rows has (``showing.quality``).
 
-Within a group the columns of 2 are independent, of one another and of those of 3. The draw is public: its seed is no
-secret.
+Within a group the columns of 2 are independent, of one another and of those of 3. The seed is public.
 """
 
 from __future__ import annotations
@@ -24,35 +23,42 @@ from cloister.run.result import Result
 from cloister.showing.quality import model_of, squares_to
 
 MARK, GROUP = "synthetic", "group"
-"""The column that says what the rows are: true in all of them."""
+"""Column that marks all rows as synthetic; column of the groups' names."""
 
 POINTS = 2**14
-"""Different places that rows have around all centres together."""
+"""Number of distinct offsets from the centres."""
 
 
 def sample(result: Result, rows: int, seed: int = 0, group_names: bool = False) -> tuple[NamedTable, list[str]]:
-    """Draw a table of rows, in the columns' own units, from released values alone. Its labels are the groups.
+    """Draw a table of rows, in the columns' own units, from released values alone.
 
-    Args: seed (the same arguments give the same table on one machine), group_names (whether the table has a column
-    ``group`` with the groups' names).
-    Returns: the table, whose last column ``synthetic`` is true, and the names of columns that the result says too
-        little of to draw them.
-    Raises: InvalidInput: fewer than 1 row, too many cells, a result without sizes or any column that can be drawn, or
-        one that has a column ``synthetic`` (or ``group``, with their names). Damaged: the description does not fit
-        together.
+    Args:
+        result: of any method that releases sizes.
+        rows: number of rows.
+        seed: the same arguments give the same table on one machine.
+        group_names: add a column ``group`` with the groups' names.
+
+    Returns:
+        The table, labelled by group, with a last column ``synthetic`` that is true; and the names of columns left out
+        because too little was released.
+
+    Raises:
+        InvalidInput: fewer than 1 row, or too many cells; the result has no sizes, no column that can be drawn, or a
+            column ``synthetic`` (or ``group``, with ``group_names``).
+        Damaged: the result's histograms are inconsistent.
     """
     descriptions, listed = descriptions_of(result), result.problem.get("categories", {})
     columns = dict.fromkeys([*table_columns(result.columns, listed), *result.problem.get("described", {})])
     sizes = result.weights if descriptions is None else descriptions.sizes
     refuse_huge(rows, len(columns))
     if rows < 1:
-        raise InvalidInput(f"{rows} rows cannot be drawn: ask for 1 or more")
+        raise InvalidInput(f"{rows} rows cannot be drawn: give 1 or more")
     if group_names and GROUP in columns:
-        raise InvalidInput(f"the result has a column '{GROUP}', which is where names of groups go: leave out --names")
+        raise InvalidInput(f"the result has a column '{GROUP}', the name of the groups' column: leave out --names")
     if MARK in columns:
-        raise InvalidInput(f"the result has a column '{MARK}', which is how drawn rows are marked: rename it, and fit")
+        raise InvalidInput(f"the result has a column '{MARK}', the name of the mark: rename it, and fit again")
     if sizes is None or sizes.max() <= 0:
-        raise InvalidInput("the result states no sizes of its groups to draw rows by: fit with --describe")
+        raise InvalidInput("the result has no sizes of groups: fit with --describe")
     g = np.random.default_rng(seed)
     groups = _drawn(sizes[None], np.zeros(rows, np.int64), g)
     cells = _around(result, groups, g)
@@ -67,7 +73,7 @@ def sample(result: Result, rows: int, seed: int = 0, group_names: bool = False) 
         else:
             cells[column.name] = column.edges[codes] + np.diff(column.edges)[codes] * g.random(rows)
     if not cells:
-        raise InvalidInput("the result says of no column how its groups spread in it: fit with --describe")
+        raise InvalidInput("the result has no distribution of any column: fit with --describe")
     if group_names:
         cells[GROUP] = np.array(result.group_names)[groups]
     cells[MARK] = np.ones(rows, bool)
@@ -75,29 +81,32 @@ def sample(result: Result, rows: int, seed: int = 0, group_names: bool = False) 
 
 
 def _drawn(weights: AnyArray, groups: Ints, g: np.random.Generator) -> Ints:
-    """A column's number (n,) for each group (n,), by the group's weights (k, m)."""
+    """Draw an index (n,) for each group (n,), by the group's weights (k, m)."""
     ends = weights.clip(0).cumsum(axis=1)
     ends = ends / ends[:, -1:] + np.arange(len(ends))[:, None]
-    places = groups + g.random(len(groups), np.float32)  # of 24 bits: exactly below the next group's
+    # float32 has 24 bits: the sum stays exactly below the next group's
+    places = groups + g.random(len(groups), np.float32)
     codes: Ints = np.searchsorted(ends.ravel(), places, "right") - groups * weights.shape[1]
     return codes
 
 
 def _values(*labels: str) -> AnyArray:
-    """Values by their code: those that are not listed are told from one that is called so."""
+    """Return values by code; the last one, for unlisted values, differs from all listed ones."""
     *listed, last = labels
     return np.array([True, False] if labels == (BOOLEAN, FALSE) else [*listed, last + "_" * (last in listed)])
 
 
 def _around(result: Result, groups: Ints, g: np.random.Generator) -> dict[str, AnyArray]:
-    """Numbers (n,) of groups (n,), by column: around the centres, within the bounds. Empty: nothing says how far
-    away."""
+    """Draw numbers (n,) around the centres of groups (n,), within the bounds, by column.
+
+    Return no column if the distances from the centres are unknown.
+    """
     model = model_of(result)
     if model is None:
         return {}
     points = model.points(POINTS)
     nearest = squares_to(points, model.centers).argmin(axis=1)
     away = (points - model.centers[nearest]) * result.details.get("units", 1.0)
-    weights = (nearest == np.arange(len(model.centers))[:, None]) + 1e-9  # any point, where none is nearest
+    weights = (nearest == np.arange(len(model.centers))[:, None]) + 1e-9  # any point for a centre without its own
     places, _ = result.clipped(result.centers[groups] + away[_drawn(weights, groups, g)])
     return {name: places[:, j] for j, name in enumerate(result.columns) if name not in result.one_hot}

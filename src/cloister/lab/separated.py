@@ -1,4 +1,4 @@
-"""Gaussian clusters at a wanted separation from one another.
+"""Gaussian clusters at a given separation from one another.
 
 Source: Qiu and Joe, Generation of random clusters with specified degree of separation, Journal of Classification 23
 (2006), and Separation index and partial membership for clustering, CSDA 50 (2006).
@@ -20,7 +20,7 @@ _TAIL: Final = 1.959963984540054
 
 
 def in_proportion(n: int, k: int) -> Ints:
-    """n split as 1 : 2 : ... : k, rounded so that the sum is n."""
+    """Split n as 1 : 2 : ... : k, rounded so that the sum is n. Raises: InvalidInput: a part would be empty."""
     parts = np.arange(k + 1) * np.arange(1, k + 2) / (k * (k + 1))
     ends = np.rint(n * parts).astype(np.int64)
     sizes: Ints = ends[1:] - ends[:-1]
@@ -43,7 +43,7 @@ class Mixture:
     covariances: Floats
 
     def sample(self, sizes: Ints, rng: np.random.Generator) -> Floats:
-        """``sizes[i]`` rows of cluster i (k,), cluster after cluster: (sum of sizes, d)."""
+        """Draw ``sizes[i]`` rows of each cluster i, cluster after cluster: (sum of sizes, d)."""
         d = self.centers.shape[1]
         return np.concatenate(
             [
@@ -54,17 +54,22 @@ class Mixture:
 
 
 def separated(k: int, d: int, separation: float, rng: np.random.Generator) -> Mixture:
-    """Random Gaussian clusters, each at the wanted separation index from its nearest neighbour.
+    """Draw random Gaussian clusters, each at a given separation index from its nearest neighbour.
 
     1. Covariances: random orthogonal axes, variances uniform in [1, 10].
-    2. Centres: vertices of a regular simplex, continued by shifted copies when k > d + 1, then turned at random.
-    3. The centres are spread until the smallest index of all pairs is the wanted one.
-    4. Where a cluster is further than that from all others, its covariance is blown up until one of them is at the
-       wanted index: the loneliest cluster first. No pair falls below it.
+    2. Centres: vertices of a regular simplex, continued by shifted copies when k > d + 1, then rotated at random.
+    3. The centres are scaled until the smallest index of all pairs is the given one.
+    4. A cluster further than that from all others gets a larger covariance, until one of them is at the given index:
+       the most isolated cluster first. No pair falls below it.
 
     Args:
+        k: number of clusters, at least 2.
+        d: number of columns, at least 2.
         separation: J = (L2 - U1) / (U2 - L1) in (-1, 1), where [L, U] holds the middle 95% of a cluster's projection on
             the line that makes J largest. 0.01 is close, 0.21 separated, 0.34 well separated.
+        rng: source of randomness.
+
+    Raises: InvalidInput: an argument is out of range.
 
     Source: Qiu and Joe, Generation of random clusters with specified degree of separation, Journal of Classification
     23 (2006), as in the R package clusterGeneration, method "eigen"; none of its code is used.
@@ -87,14 +92,14 @@ def separated(k: int, d: int, separation: float, rng: np.random.Generator) -> Mi
 
 
 def _orthogonal(count: int, d: int, rng: np.random.Generator) -> Floats:
-    """Uniformly random orthogonal matrices (many, d, d): the signs make the QR factor unique (Mezzadri 2007)."""
+    """Draw uniform orthogonal matrices (count, d, d): the signs make the QR factor unique (Mezzadri 2007)."""
     q, r = np.linalg.qr(rng.standard_normal((count, d, d)))
     signed: Floats = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
     return signed
 
 
 def _shifted_simplex(k: int, d: int) -> Floats:
-    """k points (k, d): a regular simplex of edge 2, its first edge on the first axis, then copies along that axis."""
+    """Return a regular simplex of edge 2 with its first edge on the first axis, then copies along it: (k, d)."""
     base = np.zeros((min(k, d + 1), d))
     base[0, 0], base[1, 0] = -1.0, 1.0
     for m in range(2, len(base)):
@@ -107,7 +112,7 @@ def _shifted_simplex(k: int, d: int) -> Floats:
 
 
 def _apart(reach: Floats, width: Floats) -> Floats:
-    """m / (s1 + s2) of every pair (k, k), infinite on the diagonal."""
+    """Return m / (s1 + s2) of every pair (k, k), infinite on the diagonal."""
     apart: Floats = np.full_like(reach, np.inf)
     off_diagonal = ~np.eye(len(reach), dtype=np.bool_)
     apart[off_diagonal] = reach[off_diagonal] / (width + width.T)[off_diagonal]
@@ -115,14 +120,16 @@ def _apart(reach: Floats, width: Floats) -> Floats:
 
 
 def _sharpest(centers: Floats, covariances: Floats, lines: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """For every pair, the line w on which m / (s1 + s2) is largest.
+    """Find the line w on which m / (s1 + s2) is largest, for every pair.
 
     (s1 + s2)^2 is the minimum over t in (0, 1) of s1^2 / t + s2^2 / (1 - t), at t = s1 / (s1 + s2). So the best w for a
     fixed t solves (S1 / t + S2 / (1 - t)) w = c2 - c1, and the value is concave in t (a parallel sum of matrices):
     best t, best w, in turns, climb to the maximum.
 
     Args:
-        lines: where to start from, if known.
+        centers: (k, d).
+        covariances: (k, d, d).
+        lines: initial lines (k, k, d), or None.
 
     Returns:
         m[i, j] = w'(c_j - c_i); s[i, j], the standard deviation of cluster i on the line of i and j; and the lines
@@ -146,7 +153,7 @@ def _width(w: Floats, covariances: Floats) -> Floats:
 
 
 def _solve(covariances: Floats, t: Floats, steps: Floats, start: Floats) -> Floats:
-    """w[i, j] with (S_i / t[i, j] + S_j / t[j, i]) w[i, j] = steps[i, j], by conjugate gradients on all pairs at once.
+    """Solve (S_i / t[i, j] + S_j / t[j, i]) w[i, j] = steps[i, j] by conjugate gradients on all pairs at once.
 
     Eigenvalues of one covariance are within a factor of ten, so that few steps do, and each is one matrix product per
     cluster: factoring all pairs would take minutes at d = 512.
@@ -159,24 +166,24 @@ def _solve(covariances: Floats, t: Floats, steps: Floats, start: Floats) -> Floa
 
     w = start
     residual = steps - times(w)
-    along, size = residual, (residual * residual).sum(axis=-1)
-    enough = 1e-10 * (steps * steps).sum(axis=-1)
+    direction, squared_norm = residual, (residual * residual).sum(axis=-1)
+    tolerance = 1e-10 * (steps * steps).sum(axis=-1)
     for _ in range(200):
-        if np.all(size <= enough):
+        if np.all(squared_norm <= tolerance):
             break
-        moved = times(along)
-        length = size / np.maximum((along * moved).sum(axis=-1), 1e-300)
-        w = w + length[..., None] * along
-        residual = residual - length[..., None] * moved
-        size, previous = (residual * residual).sum(axis=-1), size
-        along = residual + (size / np.maximum(previous, 1e-300))[..., None] * along
+        image = times(direction)
+        length = squared_norm / np.maximum((direction * image).sum(axis=-1), 1e-300)
+        w = w + length[..., None] * direction
+        residual = residual - length[..., None] * image
+        squared_norm, previous = (residual * residual).sum(axis=-1), squared_norm
+        direction = residual + (squared_norm / np.maximum(previous, 1e-300))[..., None] * direction
     return w
 
 
 def _fill(room: Floats, width: Floats) -> Floats:
-    """How much every cluster can grow (k,), >= 1, with g_i width[i, j] + g_j width[j, i] <= room[i, j] for all pairs.
+    """Return growths g (k,) of at least 1 with g_i width[i, j] + g_j width[j, i] <= room[i, j] for all pairs.
 
-    The cluster with most room to its nearest neighbour goes first; afterwards everyone touches someone.
+    The cluster with most room to its nearest neighbour grows first; in the end every cluster attains equality with one.
     """
     growth = np.ones(len(room))
     off_diagonal = ~np.eye(len(room), dtype=np.bool_)

@@ -19,22 +19,24 @@ from cloister.run.saving import replace
 ENDINGS: Final = (".csv", ".parquet", ".npy", ".npz")
 
 NAMED: Final = (".csv", ".parquet")
-"""Endings of files that keep the names of columns."""
+"""Endings of files with names of columns."""
 
 PIECE: Final = 2**18
-"""Rows that are written at once."""
+"""Number of rows written at once."""
 
 MOST_CELLS: Final = 2**30
-"""Most cells of a table that is made: it is made in memory."""
+"""Maximum number of cells of a table, which is made in memory."""
 
 
 @final
 @attrs.frozen(eq=False)
 class NamedTable:
-    """Rows that were made.
+    """Table of generated rows.
 
-    Args: columns (values (n,) by name: numbers, texts or booleans), bounds (a public pair by the name of each column of
-    numbers), labels (n,) of the group that each row is from, -1 for none.
+    Args:
+        columns: values (n,) by name: numbers, texts or booleans.
+        bounds: public pairs by column of numbers.
+        labels: (n,) group of each row, -1 for none.
     """
 
     columns: Mapping[str, AnyArray]
@@ -43,27 +45,31 @@ class NamedTable:
 
     @classmethod
     def of(cls, rows: AnyArray, bounds: Sequence[tuple[float, float]], labels: Ints) -> NamedTable:
-        """A table of rows (n, d) with columns x1, x2 ..."""
+        """Return a table of rows (n, d) with columns x1, x2 ..."""
         names = [f"x{j + 1}" for j in range(rows.shape[1])]
         columns = dict(zip(names, np.asarray(rows).T, strict=True))
         return cls(columns, dict(zip(names, bounds, strict=True)), labels)
 
     @classmethod
     def plain(cls, rows: AnyArray) -> NamedTable:
-        """A table of rows (n, d) of which nobody has stated bounds or groups."""
+        """Return a table of rows (n, d) without bounds and groups."""
         return cls({f"x{j + 1}": column for j, column in enumerate(rows.T)}, {}, np.full(len(rows), -1))
 
     @property
     def numbers(self) -> AnyArray:
-        """The columns of numbers (n, d)."""
+        """Columns of numbers (n, d)."""
         return _numbers(self.columns)
 
     def save(self, path: Path, advance: Callable[[int, int], None] = lambda done, rows: None) -> None:
-        """Write the table by the path's ending, a piece at a time; NPY and NPZ take only numbers.
+        """Write the table in the format of the path's ending; NPY and NPZ take only numbers.
 
-        Args: advance (told how many rows of how many are written).
+        Args:
+            path: of the file.
+            advance: called with the number of rows written and of all rows.
 
-        Raises: InvalidInput: it has other columns, or the place cannot be written. MissingExtra: pyarrow.
+        Raises:
+            InvalidInput: the format cannot hold a column, or the path cannot be written.
+            MissingExtra: pyarrow is not installed.
         """
         if path.suffix not in NAMED and any(values.dtype.kind != "f" for values in self.columns.values()):
             raise InvalidInput(f"{path.name} can hold numbers only: save this table as .csv or .parquet")
@@ -79,11 +85,11 @@ class NamedTable:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of rows."""
         return len(self.labels)
 
     def _pieces(self) -> Iterator[tuple[int, dict[str, AnyArray]]]:
-        """Columns of some rows at a time, with how many are done then."""
+        """Yield ``PIECE`` rows at a time by column, each with the number of rows up to there."""
         for start in range(0, max(self.rows, 1), PIECE):
             piece = {name: values[start : start + PIECE] for name, values in self.columns.items()}
             yield min(start + PIECE, self.rows), piece
@@ -123,7 +129,7 @@ class NamedTable:
             yield from self._npy(member)
 
     def save_bounds(self, path: Path) -> None:
-        """Write the bounds as TOML, as ``--bounds`` takes them. Raises: InvalidInput."""
+        """Write the bounds as TOML for ``--bounds``. Raises: InvalidInput: the path cannot be written."""
         lines = [f"{name} = [{low:.15g}, {high:.15g}]" for name, (low, high) in self.bounds.items()]
         text = "# publicly known bounds, a pair per column\n" + "\n".join(lines) + "\n"
 
@@ -133,7 +139,7 @@ class NamedTable:
         replace(path, write)
 
     def save_labels(self, path: Path) -> None:
-        """Write the labels as NPY. Raises: InvalidInput."""
+        """Write the labels as NPY. Raises: InvalidInput: the path cannot be written."""
 
         def write(file: BinaryIO) -> None:
             np.save(file, self.labels)
@@ -142,9 +148,9 @@ class NamedTable:
 
 
 def refuse_huge(rows: int, columns: int) -> None:
-    """Raises: InvalidInput: a table of so many cells is not made."""
+    """Raise InvalidInput if a table has more than ``MOST_CELLS`` cells."""
     if rows * columns > MOST_CELLS:
-        raise InvalidInput(f"{rows} rows of {columns} columns are too many to be made: take at most 2^30 cells")
+        raise InvalidInput(f"{rows} rows of {columns} columns are too many: take at most 2^30 cells")
 
 
 def _numbers(columns: Mapping[str, AnyArray]) -> AnyArray:

@@ -172,10 +172,10 @@ def _of_table(rows: Any, reading: Reading) -> Any:
     if not reading.table:
         raise InvalidInput("the rows are in a database: say in which table, --table NAME (table=)")
     try:
-        from cloister.rows.databases.connecting import opened
+        from cloister.rows.databases.connecting import open_table
     except ImportError as error:
         raise MissingExtra("ibis", "sql", "reading databases") from error
-    table = opened(rows, reading.table, reading.threads)
+    table = open_table(rows, reading.table, reading.threads)
     try:
         return kind(table, reading, owned=True)
     except BaseException:

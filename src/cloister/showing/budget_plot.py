@@ -28,11 +28,13 @@ def figure_of(needs: RequiredBudget) -> Figure:
                 marker=MARKERS[number],
                 markersize=5,
             )
-        axes.axhline(needs.error, color=FAINT, linewidth=0.9, linestyle="--", label=f"{needs.error:g}, asked for")
-        axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="predicted error, of a single centre's cost")
+        axes.axhline(needs.error, color=FAINT, linewidth=0.9, linestyle="--", label=f"target error {needs.error:g}")
+        axes.set(
+            xscale="log", yscale="log", xlabel="epsilon", ylabel="predicted error, as a fraction of the one-centre cost"
+        )
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.minorticks_off()
         axes.grid(color=GRID, linewidth=0.6)
-        heading = Heading(TITLE, "From public figures alone: no row was read, and nothing was spent", True)
-        write_text(figure, heading, "In nine data sets of ten at most four times as much is lost.")
+        heading = Heading(TITLE, "From public figures: no row was read, and no budget was spent", True)
+        write_text(figure, heading, "On nine of ten data sets the error is at most four times the prediction.")
     return figure

@@ -47,7 +47,6 @@ class Parallel:
         high: (c,) upper bounds.
         heights: (k, c) positions of the centres, 0 at the lower bound and 1 at the upper.
         errors: (k, c) standard errors of the heights, or None if the result has none.
-        weights: (k,) released sizes, not negative, or None.
         all_columns: number of columns in the result.
         called: (k,) numbers of the clusters, with their names if they have any.
     """
@@ -58,7 +57,6 @@ class Parallel:
     high: Floats
     heights: Floats
     errors: Floats | None
-    weights: Floats | None
     all_columns: int
     called: list[str]
 
@@ -75,15 +73,12 @@ class Parallel:
             raise InvalidInput("parallel coordinates need two or more columns, and this result has one: draw the map")
         low, high = extent(domain_of(result))
         heights = relative_positions(checked(result.centers, (None, d), "centres"), low, high)
-        weights = result.weights
-        if weights is not None:
-            weights = np.maximum(checked(weights, (len(heights),), "weights"), 0.0)
         drawn = most_varying(heights, max_columns)
         heading = Heading.of(result, "Centres over the columns")
         names = tuple(result.columns[j] for j in drawn)
         stated = table_in(result.details, "centers_error", heights.shape)
         errors = None if stated is None else (stated / (high - low))[:, drawn]
-        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], errors, weights, d, result.called)
+        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], errors, d, result.called)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plot's facts as plain data."""

@@ -44,10 +44,12 @@ MOSTLY = 0.5
 WORDS = 6
 """Maximum number of keywords shown per cluster."""
 
-COUNTED = "Only some words of each row are counted (see the statement), so more rows may have a word than its count."
+COUNTS_NOTE = (
+    "Only some words of each row are counted (see the statement), so more rows may have a word than its count."
+)
 """Note on the counts of keywords."""
 
-SEEN = 0.005
+MIN_SHARE = 0.005
 """Smallest share of a category's value that is shown."""
 
 
@@ -103,12 +105,14 @@ class ClusterProfile:
 
     @property
     def mixtures(self) -> dict[str, str]:
-        """Shares of each category's values as text, the largest first, without those below ``SEEN``."""
+        """Shares of each category's values as text, the largest first, without those below ``MIN_SHARE``."""
         return {column: self._mixture(column) for column in self.categories}
 
     def _mixture(self, column: str) -> str:
         shares, errors = self.categories[column], self.category_errors.get(column, {})
-        order = sorted((value for value, share in shares.items() if share >= SEEN), key=lambda value: -shares[value])
+        order = sorted(
+            (value for value, share in shares.items() if share >= MIN_SHARE), key=lambda value: -shares[value]
+        )
         return ", ".join(f"{value} {Estimate.of_share(shares[value], errors.get(value)).text}" for value in order)
 
     @property
@@ -181,19 +185,22 @@ class Profile:
         caption = f"{len(self.clusters)} clusters, from released values alone"
         histogram_lines = [cluster.text for cluster in self.by_size if cluster.held]
         lines = "".join(
-            f"<p>{escape(line)}</p>" for line in [*histogram_lines, *self.spoken, *self.figures, *self.notes]
+            f"<p>{escape(line)}</p>"
+            for line in [*histogram_lines, *self.keyword_lines, *self.estimate_lines, *self.notes]
         )
         return table(head, rows, caption) + lines
 
     def text(self) -> str:
         """Describe the clusters, a line each, the largest first."""
-        return "\n".join([*(cluster.text for cluster in self.by_size), *self.spoken, *self.figures, *self.notes])
+        return "\n".join(
+            [*(cluster.text for cluster in self.by_size), *self.keyword_lines, *self.estimate_lines, *self.notes]
+        )
 
     @property
-    def spoken(self) -> list[str]:
+    def keyword_lines(self) -> list[str]:
         """Keywords of each cluster, a line each, and a note on their counts."""
-        lines = [f"words of cluster {c.called}: {self.words_in(c.number)}" for c in self.by_size if self.words]
-        return [*lines, COUNTED] if lines else []
+        lines = [f"keywords of cluster {c.called}: {self.words_in(c.number)}" for c in self.by_size if self.words]
+        return [*lines, COUNTS_NOTE] if lines else []
 
     def words_in(self, number: int) -> str:
         """Return a cluster's keywords with the most lift, with their counts."""
@@ -217,14 +224,14 @@ class Profile:
         ]
 
     @property
-    def figures(self) -> list[str]:
+    def estimate_lines(self) -> list[str]:
         """Silhouette and cost, a line each, estimated or unknown."""
         means = "distance" if self.power == 1 else "squared distance"
         units = " in the run's units of distance" if self.scaled else ""
-        found = {"silhouette": self.silhouette, f"mean {means} to the nearest centre{units}": self.cost}
+        estimates = {"silhouette": self.silhouette, f"mean {means} to the nearest centre{units}": self.cost}
         return [
             f"{name}: {'unknown: the method releases too little' if figure is None else figure.text}"
-            for name, figure in found.items()
+            for name, figure in estimates.items()
         ]
 
 
@@ -282,14 +289,13 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
     model = model_of(result)
     if model is None:
         return None, None
-    standard_errors, k = model.standard_errors(power), len(result.centers)
+    model_errors, k = model.model_errors(power), len(result.centers)
     unit = float(np.asarray(result.details.get("units", 1.0)).flat[0]) if result.units is None else 1.0
-    cost = estimate(model, lambda m: m.cost(power) * unit**power, standard_errors[1] * unit**power)
+    cost = estimate(model, lambda m: m.cost(power) * unit**power, model_errors[1] * unit**power)
     if k < 2:
         return None, Estimate(*cost)
-    return Estimate(*estimate(model, lambda m: silhouette(m.points(POINTS), m.centers), standard_errors[0])), Estimate(
-        *cost
-    )
+    score = estimate(model, lambda m: silhouette(m.points(POINTS), m.centers), model_errors[0])
+    return Estimate(*score), Estimate(*cost)
 
 
 def _apart(result: Result) -> list[tuple[str, ...]]:

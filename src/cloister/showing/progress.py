@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun
 
-OFTEN = 0.1
+MIN_INTERVAL = 0.1
 """Minimum seconds between two updates in a notebook."""
 
 
@@ -55,7 +55,7 @@ class Bar:
     """Progress of a run, not shown. Args: after (seconds before the first update)."""
 
     def __init__(self, after: float = 0.0) -> None:
-        self._from = time.monotonic() + after
+        self._next_update = time.monotonic() + after
         self._done, self._total = 0, 0
         self._rounds = 0
         self._opened: Sized = ()
@@ -63,23 +63,23 @@ class Bar:
     def advance(self, rows: int) -> None:
         """Count rows as done."""
         self._done += rows
-        self._drawn()
+        self._refresh()
 
     def started(self, plan: PreparedRun, rounds: int, opened: Sized) -> None:
         """Set the bar's length: rounds times the public number of rows (unknown until counted)."""
         self._rounds, self._opened = rounds, opened
         self._total = 0 if plan.rows is None else rounds * plan.rows
-        self._drawn()
+        self._refresh()
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """Label of the bar, such as 'round 3 of 8'."""
         if not self._opened:
             return "reading" if not self._rounds else "1 round" if self._rounds == 1 else f"{self._rounds} rounds"
         return f"round {len(self._opened)} of {self._rounds}"
 
-    def _drawn(self) -> None:
-        if time.monotonic() >= self._from:
+    def _refresh(self) -> None:
+        if time.monotonic() >= self._next_update:
             self._draw()
 
     def _draw(self) -> None:
@@ -101,9 +101,9 @@ class _TerminalBar(Bar):
 
             columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
             self._bar = Progress(*columns, console=Console(stderr=True), transient=on_terminal())
-            self._task = self._bar.add_task(self.words, total=None)
+            self._task = self._bar.add_task(self.label, total=None)
             self._bar.start()
-        self._bar.update(self._task, description=self.words, completed=self._done, total=self._total or None)
+        self._bar.update(self._task, description=self.label, completed=self._done, total=self._total or None)
 
     def close(self) -> None:
         if self._bar is not None:
@@ -121,10 +121,10 @@ class _NotebookBar(Bar):
     _shown: Any = None
 
     def _draw(self) -> None:
-        self._from = time.monotonic() + OFTEN
+        self._next_update = time.monotonic() + MIN_INTERVAL
         share = min(100 * self._done // self._total, 100) if self._total else None
         far, percent = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
-        self._show(f"{self.words}: {percent}", f"<progress {far}></progress> {self.words}")
+        self._show(f"{self.label}: {percent}", f"<progress {far}></progress> {self.label}")
 
     def _show(self, text: str, html: str) -> None:
         bundle = {"text/plain": text, "text/html": html}

@@ -27,16 +27,16 @@ from cloister.run.result import Result
 POINTS = 1500
 """Number of points in a silhouette, whose cost grows with its square."""
 
-AGAIN = 8
+REPLICATES = 8
 """Number of bootstrap replicates."""
 
-WIDE = 2.0
+MAX_BOX_VARIANCE = 2.0
 """Largest variance of a box, as a multiple of the cost: above it, clusters are far smaller than boxes."""
 
-LEAST = 0.15
+MIN_REMAINDER = 0.15
 """Smallest share of the boxes' raw cost that Sheppard's correction may leave."""
 
-CLEAR = 2.5
+CLEAR_BOX = 2.5
 """Boxes with a count of more standard errors than this receive points."""
 
 CELLS_ERROR, CELLS_COST = (0.025, 0.06), (0.08, 0.25)
@@ -48,7 +48,7 @@ Each pair holds the constant part, and the factor of the boxes' variance over th
 SPHERES_ERROR, SPHERES_COST = 0.03, 0.05
 """Model error of a silhouette from distances, and relative model error of a cost."""
 
-SEEN = 3.0
+CLEAR_BIN = 3.0
 """Bins beyond the last one with a count of this many standard errors are dropped: noise in far bins weighs most."""
 
 
@@ -70,7 +70,7 @@ class Model(Protocol):
         """Return the mean of distance^power to the nearest centre."""
         ...
 
-    def standard_errors(self, power: float) -> tuple[float, float]:
+    def model_errors(self, power: float) -> tuple[float, float]:
         """Return the model errors of a silhouette and of a cost."""
         ...
 
@@ -95,14 +95,13 @@ class FilledBoxes:
     def points(self, m: int) -> Floats:
         """Draw uniformly in boxes with clear counts, then shrink towards the centres until the cost is ``square``."""
         g = np.random.default_rng(0)
-        clear_weights = np.where(self.weights > CLEAR * self.errors, self.weights, 0.0)
+        clear_weights = np.where(self.weights > CLEAR_BOX * self.errors, self.weights, 0.0)
         chosen = self.boxes[apportion(clear_weights, m)]
         places = chosen[:, 0] + g.random((m, chosen.shape[2])) * (chosen[:, 1] - chosen[:, 0])
         squares = squares_to(places, self.centers)
         nearest = self.centers[squares.argmin(axis=1)]
         shorter = np.sqrt(self.square / max(float(squares.min(axis=1).mean()), 1e-300))
-        found: Floats = nearest + shorter * (places - nearest)
-        return found
+        return np.asarray(nearest + shorter * (places - nearest), np.float64)
 
     @property
     def square(self) -> float:
@@ -110,7 +109,7 @@ class FilledBoxes:
         squares = squares_to(self.boxes.mean(axis=1), self.centers).min(axis=1)
         # negative counts are kept: without them the noise in far boxes would only add
         raw = max(float(self.weights @ squares), 0.0) / max(float(self.weights.sum()), 1e-300)
-        return max(raw - self.width, LEAST * raw)
+        return max(raw - self.width, MIN_REMAINDER * raw)
 
     @property
     def width(self) -> float:
@@ -124,7 +123,7 @@ class FilledBoxes:
         squares = squares_to(self.points(POINTS), self.centers).min(axis=1)
         return float((squares ** (power / 2)).mean())
 
-    def standard_errors(self, power: float) -> tuple[float, float]:
+    def model_errors(self, power: float) -> tuple[float, float]:
         coarse = self.width / max(self.square, 1e-300)
         part, wide = CELLS_COST
         cost = self.cost(power) * float(np.hypot(part, wide * coarse))
@@ -154,7 +153,7 @@ class Spheres:
     @property
     def last(self) -> int:
         """Index of the farthest bin with a clear count."""
-        clear_bins = np.flatnonzero(self.counts > SEEN * self.errors)
+        clear_bins = np.flatnonzero(self.counts > CLEAR_BIN * self.errors)
         return int(clear_bins[-1]) if len(clear_bins) else len(self.counts) - 1
 
     @property
@@ -166,10 +165,9 @@ class Spheres:
         g = np.random.default_rng(0)
         groups = apportion(self.weights, m)
         lengths = g.permutation(self.edges[apportion(self.shown, m)]) * 2 ** ((g.random(m) - 1) / 2)
-        ways = g.standard_normal((m, self.centers.shape[1]))
-        ways *= (lengths / np.maximum(np.linalg.norm(ways, axis=1), 1e-300))[:, None]
-        found: Floats = self.centers[groups] + ways
-        return found
+        directions = g.standard_normal((m, self.centers.shape[1]))
+        directions *= (lengths / np.maximum(np.linalg.norm(directions, axis=1), 1e-300))[:, None]
+        return np.asarray(self.centers[groups] + directions, np.float64)
 
     def cost(self, power: float) -> float:
         shares = self.shown / max(float(self.shown.sum()), 1e-300)
@@ -177,7 +175,7 @@ class Spheres:
         mean = (1 - 2 ** (-power / 2)) / (power / 2 * np.log(2))
         return float(shares @ (self.edges**power * mean))
 
-    def standard_errors(self, power: float) -> tuple[float, float]:
+    def model_errors(self, power: float) -> tuple[float, float]:
         return SPHERES_ERROR, SPHERES_COST * self.cost(power)
 
 
@@ -219,7 +217,7 @@ def silhouette(points: Floats, centers: Floats) -> float:
 def estimate(model: Model, figure: Callable[[Model], float], doubt: float) -> tuple[float, float]:
     """Return a figure of the model and its standard error, from noise, bias and the model error ``doubt``."""
     g, value = np.random.default_rng(1), figure(model)
-    replicates = np.array([figure(model.resampled(g)) for _ in range(AGAIN)])
+    replicates = np.array([figure(model.resampled(g)) for _ in range(REPLICATES)])
     return value, float(np.sqrt(replicates.var(ddof=1) + (replicates.mean() - value) ** 2 + doubt**2))
 
 
@@ -233,7 +231,7 @@ def model_of(result: Result) -> Model | None:
         weights, errors = numbers(details.get("cell_weights")), numbers(details.get("cell_errors"))
         if len(boxes) == len(weights) == len(errors) and (weights > 0).any():
             cells = FilledBoxes((boxes - middle) / units, weights, errors, centers)
-            return cells if cells.width <= WIDE * cells.square else None
+            return cells if cells.width <= MAX_BOX_VARIANCE * cells.square else None
         return None
     distances, weights_error = details.get("distances"), numbers(details.get("weights_error"))
     if not isinstance(distances, Mapping) or result.weights is None or len(weights_error) != k:

@@ -1,4 +1,4 @@
-"""The conformance kit: what plugin authors run on their own components.
+"""Conformance kit that plugin authors run on their own components.
 
     from cloister.testing import parametrize
 
@@ -6,15 +6,15 @@
     def test_conformance(component, check):
         check(component)
 
-A class stands for its component with default options, whose slots hold what they prefer; ``cloister.plugin.make`` makes
-any installed component by its registry name.
+A class stands for its component with default options and preferred slots; ``cloister.plugin.make`` makes any installed
+component by its registry name.
 
     @parametrize(MyRows, role="Population")             # rows (n, d) -> population
     @parametrize(my_cells, role="Bucketing")            # (domain, rng) -> bucketing; likewise "Vectors"
 
 Every check is a law of the role, and fails with the figures that break it. Statistical checks raise a false alarm at
-most once in a million runs, and catch noise that is too small by a factor of 1.2. They look at what a component does,
-not at how it is written: they find mistakes, not malice, and replace no proof.
+most once in a million runs, and catch noise that is too small by a factor of 1.2. They test behaviour and do not read
+code: they find mistakes, not malice, and replace no proof.
 """
 
 from cloister.testing.check import Check, ConformanceError

@@ -1,7 +1,4 @@
-"""A check of the conformance kit, and how it fails.
-
-Which role a component plays: found by its shape, since implementations never subclass.
-"""
+"""A check of the conformance kit, and the role that a component's shape gives it."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.registry.components import Role, options_of
 
 Kind: TypeAlias = Role | Literal["Bucketing", "Vectors"]
-"""The registry's roles, and what methods make their questions of."""
+"""The registry's roles, and the bucketings and vectors that methods build questions from."""
 
-MADE: frozenset[str] = frozenset({"Population", "Bucketing", "Vectors"})
-"""Kinds that the kit is given a maker of: ``rows -> population``, ``(domain, rng) -> bucketing`` or ``vectors``."""
+MADE_BY_FUNCTION: frozenset[str] = frozenset({"Population", "Bucketing", "Vectors"})
+"""Kinds that are tested through a function: ``rows -> population``, ``(domain, rng) -> bucketing`` or ``vectors``."""
 
 KINDS: tuple[str, ...] = (*get_args(Role), "Bucketing", "Vectors")
 
@@ -27,28 +24,32 @@ KINDS: tuple[str, ...] = (*get_args(Role), "Bucketing", "Vectors")
 @final
 @attrs.frozen
 class InRole:
-    """An oracle that fills both roles, in one of them."""
+    """Oracle that fills both roles, checked in one of them."""
 
     oracle: Any
     role: str
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what pickle and copy ask for before there is an oracle
+        if name.startswith("__"):  # pickle and copy ask before `oracle` is set
             raise AttributeError(name)
         return getattr(self.oracle, name)
 
 
 def role_of(component: Any) -> str:
-    """The role of a component, by its methods; the first one of an oracle that fills both.
+    """Return the role of a component, found by its methods; the first one if an oracle fills both.
 
     Raises:
-        InvalidInput: it has the shape of no role, or of one that the kit is given a maker of.
+        InvalidInput: the component has the shape of no role.
     """
     return component.role if isinstance(component, InRole) else roles_of(component)[0]
 
 
 def roles_of(component: Any) -> tuple[str, ...]:
-    """All roles of a component, by its methods. Raises: see ``role_of``."""
+    """Return all roles of a component, found by its methods, since implementations never subclass.
+
+    Raises:
+        InvalidInput: the component has the shape of no role.
+    """
     if callable(getattr(component, "cluster", None)):
         return ("Method",)
     if callable(getattr(component, "solve", None)):
@@ -56,34 +57,35 @@ def roles_of(component: Any) -> tuple[str, ...]:
     if callable(getattr(component, "open", None)):
         arguments = inspect.signature(component.open).parameters.values()
         if hasattr(component, "measure") and len(arguments) in (3, 4):
-            needed = sum(a.default is a.empty for a in arguments)
-            return ("FrequencyOracle",) * (needed == 3) + ("VectorSumOracle",) * (len(arguments) == 4)
+            required = sum(a.default is a.empty for a in arguments)
+            return ("FrequencyOracle",) * (required == 3) + ("VectorSumOracle",) * (len(arguments) == 4)
         if len(arguments) == 2:
             return ("TreeBuilder",)
     raise InvalidInput(
         f"{component!r} has the shape of no role: a method has cluster(), an oracle open(), variance() and measure, a "
-        f"tree builder open(), a solver solve(). For a population, bucketing or vectors give a function that makes "
-        f"one, and its role, as in parametrize(make, role='Population')"
+        f"tree builder open(), a solver solve(); for a population, bucketing or vectors give a function and its role, "
+        f"as in parametrize(make, role='Population')"
     )
 
 
 def checked_roles(component: Any, role: str | None) -> tuple[str, ...]:
-    """The role that was given, or else those that the shape tells.
+    """Return the given role, or else those that the component's shape implies.
 
     Raises:
-        UnknownName, InvalidInput: no such role, or no maker where one is needed.
+        UnknownName: there is no such role.
+        InvalidInput: the component has the shape of no role, or the role needs a function.
     """
     if role is None:
         return roles_of(component)
     if role not in KINDS:
         raise UnknownName("role", role, KINDS)
-    if role in MADE and not callable(component):
+    if role in MADE_BY_FUNCTION and not callable(component):
         raise InvalidInput(f"for the role {role} give a function that makes one, not {component!r}")
     return (role,)
 
 
 def name_of(component: Any) -> str:
-    """The class's name with the options that differ from their defaults; a maker's own name."""
+    """Return the class's name with its non-default options, or the function's own name."""
     name = getattr(component, "__name__", None)
     if isinstance(name, str):
         return name
@@ -99,9 +101,12 @@ def name_of(component: Any) -> str:
 
 
 class ConformanceError(AssertionError):
-    """A component breaks a law.
+    """Failure of a component to keep a law.
 
-    Attributes: check (its name), law (one sentence), figures (what was found).
+    Attributes:
+        check: name of the check.
+        law: the law in words.
+        figures: observation that breaks it.
     """
 
     def __init__(self, check: str, law: str, figures: str) -> None:
@@ -109,34 +114,43 @@ class ConformanceError(AssertionError):
         super().__init__(f"{check}: {figures}\n  the law: {law}")
 
 
-class Broken(Exception):
-    """A check's finding. Becomes a ``ConformanceError`` with the check's name and law."""
+class Violation(Exception):
+    """Finding of a check, which becomes a ``ConformanceError`` with the check's name and law."""
 
 
 def require(holds: object, figures: str) -> None:
-    """Raise ``Broken`` with the figures unless the condition holds. A NaN in a comparison never does."""
+    """Raise ``Violation`` with the figures unless the condition holds. Comparisons with NaN never hold."""
     if not holds:
-        raise Broken(figures)
+        raise Violation(figures)
+
+
+def refuses(error: type[Exception], call: Callable[..., object], *args: Any, **kwargs: Any) -> bool:
+    """Return True if the call raises the error."""
+    try:
+        call(*args, **kwargs)
+    except error:
+        return True
+    return False
 
 
 @contextmanager
-def given(what: str) -> Iterator[None]:
-    """Whatever is raised in here says what the component was given."""
+def noting_input(description: str) -> Iterator[None]:
+    """Add a note on the component's input to any exception raised inside."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"given {what}")
+        error.add_note(f"given {description}")
         raise
 
 
 @final
 @attrs.frozen
 class Check:
-    """A law that can be tested. The function's name is the check's, the first paragraph of its docstring the law.
+    """A testable law: the function's name is the check's, its docstring the law.
 
     Args:
-        run: takes a component; raises ``Broken``, or whatever the component itself raises, when the law is broken.
-        role: in which an oracle is looked at that fills both; None: it has but one.
+        run: takes a component; raises ``Violation``, or whatever the component raises, if the law is broken.
+        role: role to check an oracle in that fills both; None if it fills one.
     """
 
     run: Callable[[Any], None]
@@ -148,21 +162,21 @@ class Check:
 
     @property
     def law(self) -> str:
-        return " ".join((inspect.getdoc(self.run) or "").partition("\n\n")[0].split())
+        return " ".join((inspect.getdoc(self.run) or "").split())
 
     def __call__(self, component: Any) -> None:
         """Check a component.
 
         Raises:
-            ConformanceError: it breaks the law, or it fails where the law says that it works.
+            ConformanceError: the component breaks the law, or fails where the law requires it to work.
             MissingExtra: a library that it needs is not installed.
         """
         try:
             self.run(component if self.role is None else InRole(component, self.role))
         except MissingExtra:
             raise
-        except Broken as found:
-            raise ConformanceError(self.name, self.law, str(found)) from None
+        except Violation as violation:
+            raise ConformanceError(self.name, self.law, str(violation)) from None
         except Exception as error:
             figures = "; ".join([f"it raised {type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
             raise ConformanceError(self.name, self.law, figures) from error

@@ -1,4 +1,4 @@
-"""Which checks apply to a component, and how pytest gets one item for each."""
+"""Selection of the checks that apply to a component, and their pytest items."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
 from cloister.core.registry.making import filled
-from cloister.core.trust import Aggregated, Central, Local, Shuffled
-from cloister.testing.check import MADE, Check, checked_roles, name_of
+from cloister.core.trust import Local, Shuffled
+from cloister.testing.check import MADE_BY_FUNCTION, Check, checked_roles, name_of
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks.declarations import (
     DECLARED,
@@ -38,8 +38,9 @@ from cloister.testing.checks.spaces import (
     NESTED_BIASED,
     NESTED_NOISE,
 )
+from cloister.testing.probes import is_central
 
-OF_ROLE: dict[str, tuple[Any, ...]] = {
+CHECKS_BY_ROLE: dict[str, tuple[Any, ...]] = {
     "Method": (*METHOD_ANSWERS, *METHODS, *METHOD_OPTIONS, *METHOD_RANGES),
     "TreeBuilder": TREES,
     "NonPrivateSolver": SOLVERS,
@@ -47,63 +48,63 @@ OF_ROLE: dict[str, tuple[Any, ...]] = {
     "Bucketing": BUCKETINGS,
     "Vectors": VECTORS,
 }
-"""Checks that depend on nothing but the role; oracles' depend on trust and measure too."""
+"""Checks that depend on the role alone; those of oracles depend on trust and measure too."""
 
 
 def checks_for(component: Any, role: str | None = None) -> tuple[Check, ...]:
-    """Every check that applies to a component.
+    """Return every check that applies to a component.
 
     Args:
         component: an instance; for a population a function ``rows (n, d) -> population``, for a bucketing or vectors a
             function ``(domain, rng) -> bucketing``.
-        role: found by the component's shape, except for those functions.
+        role: by default found by the component's shape; such functions need it.
 
     Raises:
-        InvalidInput: it has the shape of no role.
+        InvalidInput: the component has the shape of no role.
     """
-    found, kinds = list[Any](), checked_roles(component, role)
-    if kinds[0] not in MADE:
-        found += DECLARED
-    if kinds[0] not in MADE or isinstance(component, type):
-        found.append(the_registry_says_what_the_class_is)
-    if kinds[0] in OF_ROLE:
-        return tuple(map(Check, (*found, *OF_ROLE[kinds[0]])))
+    checks, kinds = list[Any](), checked_roles(component, role)
+    if kinds[0] not in MADE_BY_FUNCTION:
+        checks += DECLARED
+    if kinds[0] not in MADE_BY_FUNCTION or isinstance(component, type):
+        checks.append(the_registry_says_what_the_class_is)
+    if kinds[0] in CHECKS_BY_ROLE:
+        return tuple(map(Check, (*checks, *CHECKS_BY_ROLE[kinds[0]])))
     both = len(kinds) > 1
-    own = [Check(run, kind if both else None) for kind in kinds for run in _of_oracle(component, kind)]
-    return (*map(Check, (*found, the_guarantee_is_documented)), *own)
+    oracle_checks = [Check(run, kind if both else None) for kind in kinds for run in _oracle_checks(component, kind)]
+    return (*map(Check, (*checks, the_guarantee_is_documented)), *oracle_checks)
 
 
-def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
-    """An oracle's checks: what is drawn where differs by trust model, and exact answers have no noise to look at."""
+def _oracle_checks(oracle: Any, role: str) -> tuple[Any, ...]:
+    """Return an oracle's checks, by trust model, measure and bias."""
     if missing := [name for name in FACTS if not hasattr(oracle, name)]:
         raise InvalidInput(
-            f"{oracle!r} does not say {', '.join(missing)}: make its class a @component, or declare them"
+            f"{oracle!r} does not declare {', '.join(missing)}: make its class a @component, or declare them"
         )
-    central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
-    found: list[Any] = [*EVENTS, *ROWS]
+    central, private = is_central(oracle), oracle.measure != "exact"
+    checks: list[Any] = [*EVENTS, *ROWS]
     if central and role == "FrequencyOracle" and oracle.uses_delta:
-        return (*found, *LARGE, *THRESHOLD)
+        return (*checks, *LARGE, *THRESHOLD)
     if central and role == "VectorSumOracle":
-        found += CENTRAL_SUMS
-    found += BIASED if oracle.biased else NOISE if private else EXACT
+        checks += CENTRAL_SUMS
+    checks += BIASED if oracle.biased else NOISE if private else EXACT
     if central:
-        found += LARGE
+        checks += LARGE
     if central and not oracle.biased:
-        found += (*(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
+        checks += (*(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
     if central and private:
-        own = (
+        extra = (
             (*CENTRAL_BIASED, *LARGE_BIASED, *NESTED_BIASED)
             if oracle.biased
             else (*CENTRAL_NOISE, *NESTED_NOISE, *SIGNS)
         )
-        found += (*own, *PRIVACY)
+        checks += (*extra, *PRIVACY)
     if central and oracle.measure == "gaussian":
-        found += GAUSSIAN
+        checks += GAUSSIAN
     if oracle.trust is Local:
-        found += (*LOCAL, *((*LOCAL_PURE, *COINS) if oracle.measure == "pure" else ()))
+        checks += (*LOCAL, *((*LOCAL_PURE, *COINS) if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
-        found += MESSAGES if oracle.asks_all_users else LOCAL_PURE
-    return tuple(found)
+        checks += MESSAGES if oracle.asks_all_users else LOCAL_PURE
+    return tuple(checks)
 
 
 def check_component(component: Any, role: str | None = None) -> None:
@@ -117,16 +118,17 @@ def check_component(component: Any, role: str | None = None) -> None:
 
 
 def parametrize(*components: Any, role: str | None = None, named: Mapping[str, Any] | None = None) -> Any:
-    """A pytest decorator: one item for each component and check that applies to it.
+    """Return a pytest decorator that makes one item of each component and check that applies to it.
 
         @parametrize(RoundedCounts(), RoundedCounts(step=1))
         def test_conformance(component, check):
             check(component)
 
     Args:
-        components, role: as ``checks_for`` takes them; of a class, the component with default options whose slots hold
-            what they prefer (``cloister.plugin.filled``).
-        named: more components, by the name that their items shall have.
+        components: as for ``checks_for``; a class stands for its component with default options and preferred slots
+            (``cloister.plugin.filled``).
+        role: as for ``checks_for``.
+        named: more components, by the name that their items get.
 
     Raises:
         MissingExtra: pytest is not installed.
@@ -136,11 +138,11 @@ def parametrize(*components: Any, role: str | None = None, named: Mapping[str, A
         import pytest
     except ImportError:
         raise MissingExtra("pytest", "test", "cloister.testing.parametrize") from None
-    made = [filled(c) if isinstance(c, type) and role not in MADE else c for c in components]
-    every = [(name_of(c), c) for c in made] + list((named or {}).items())
+    made = [filled(c) if isinstance(c, type) and role not in MADE_BY_FUNCTION else c for c in components]
+    named_components = [(name_of(c), c) for c in made] + list((named or {}).items())
     items = [
         pytest.param(component, check, id=f"{name}-{check.name}")
-        for name, component in every
+        for name, component in named_components
         for check in checks_for(component, role)
     ]
     return pytest.mark.parametrize(("component", "check"), items)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from cloister.collection.intake.sources import find_files
+from cloister.collection.intake.validator import MESSAGES, REPORTS, SHUFFLED, InputKind, Intake
+from cloister.core.errors import Refused
 
 
 def test_a_file_is_read_once_however_many_names_it_has(tmp_path: Path) -> None:
@@ -20,3 +24,10 @@ def test_a_file_is_read_once_however_many_names_it_has(tmp_path: Path) -> None:
     found, others = find_files([tmp_path / "monday", str(tmp_path / "*" / "*.reports"), tmp_path / "tuesday"])
     assert (len(found), others) == (2, 0)
     assert {os.stat(path).st_ino for path in found} == {os.stat(path).st_ino for path in (first, second)}
+
+
+@pytest.mark.parametrize("kind", [REPORTS, SHUFFLED, MESSAGES], ids=["reports", "shuffled", "messages"])
+def test_a_strict_intake_has_an_error_for_every_reason(kind: InputKind) -> None:
+    for reason in kind.reasons:
+        with pytest.raises(Refused, match="a-file"):
+            Intake(kind, strict=True).refuse(reason, 1, "a-file")

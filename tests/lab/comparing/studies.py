@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from cloister.lab.comparing import Study, compare
-from cloister.lab.made import blobs
+from cloister.lab.generated import blobs
 
 ROWS = blobs(600, 3, 3, seed=1).numbers
 QUICK: dict[str, Any] = {"k": 3, "epsilons": [1.0], "methods": ["fastlloyd"], "runs": 2, "bounds": (-1, 1)}

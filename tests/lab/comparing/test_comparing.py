@@ -73,7 +73,7 @@ def test_categories_are_compared_by_as_a_fit_clusters_by_them() -> None:
     assert fitted.units is not None
     np.testing.assert_allclose(found.conditions.units, fitted.units)
     encoded = np.array([[0.5, 1, 0, 2], [0.1, 0, 0, 3], [0.2, 0, 1, 4]])
-    np.testing.assert_array_equal(population_of(encoded, found.conditions.chosen).table(), encoded)
+    np.testing.assert_array_equal(population_of(encoded, found.conditions.selection).table(), encoded)
 
 
 def note_of_the_middle(found: Study) -> str:
@@ -156,7 +156,7 @@ def test_a_cell_has_the_figures_of_the_runs_that_ended_beside_one_that_failed(
 
     monkeypatch.setattr(comparison, "fit", sometimes)
     (cell,) = study(workers=1).cells
-    assert (cell.asked, len(cell.nicv), len(cell.seconds), cell.refused) == (2, 1, 1, "no luck")
+    assert (cell.requested, len(cell.nicv), len(cell.seconds), cell.refused) == (2, 1, 1, "no luck")
     assert 0 < cell.nicv[0] < 1
     assert cell.seconds[0] > 0
     assert cell.mean is not None
@@ -170,7 +170,7 @@ def test_a_cell_has_the_figures_of_the_runs_that_ended_beside_one_that_failed(
         ({"epsilons": ["x"]}, "positive numbers"),
         ({"runs": True}, "runs is True"),
         ({"k": 2.5}, "k is 2.5"),
-        ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
+        ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "no contender can run: grid-means"),
         ({"users": ["a"] * 40, "rows_per_user": 2}, "there is not one user per row"),
         ({"users": ["a"] * len(ROWS)}, "give both --user-column"),
         ({"rows_per_user": 2}, "give both --user-column"),
@@ -191,8 +191,8 @@ def test_costs_are_of_rows_clipped_as_runs_clip_and_the_others_stand_beside(tmp_
     found = study(rows=rows, out=out)
     (cell,) = found.cells
     assert max(*cell.nicv, *found.costs.values()) < 3 < 1e8 < min(cell.unclipped)
-    assert "which 1 rows lie outside: costs are of rows clipped" in found.table(120)
-    assert "of the rows as they are, not clipped" in found.table(120)
+    assert "with 1 rows outside: costs are of clipped rows" in found.table(120)
+    assert "of the unclipped rows" in found.table(120)
     assert found.records()[0]["unclipped_nicv"] > 1e8
     assert study(rows=rows, out=out).cells[0].unclipped == cell.unclipped
     assert plain().cells[0].unclipped == ()

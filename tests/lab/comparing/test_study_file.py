@@ -86,7 +86,7 @@ def test_a_study_of_other_conditions_does_not_go_on(out: Path) -> None:
 def test_a_file_that_is_no_study_is_left_as_it_is(out: Path) -> None:
     for content in (b"my notes", b"my notes\n", b'{"format": "other"}\n'):
         out.write_bytes(content)
-        with pytest.raises(InvalidInput, match="not a study"):
+        with pytest.raises(InvalidInput, match="not a cloister study"):
             study(out=out)
         assert out.read_bytes() == content
 
@@ -103,7 +103,7 @@ def test_two_processes_do_not_write_one_study(out: Path) -> None:
 
     with out.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(InvalidInput, match="held by another process"):
+        with pytest.raises(InvalidInput, match="in use by another process"):
             study(out=out)
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
-from cloister.lab.phones.app import PAGE, SAFE, Reader, client
+from cloister.lab.phones.app import PAGE, SAFE, client
 from cloister.lab.phones.crowd import Numbers, plan_of
+from cloister.lab.phones.reader import Reader
 from tests.alarms import Alarm
 from tests.lab.phones.serving import SMALL, serving
 

@@ -65,7 +65,7 @@ def test_a_row_stays_in_the_page_a_byte_goes_and_a_reload_sends_the_very_same(
         assert "at most 7.39 times" in browser.value("document.querySelector('#promise').textContent")
         assert "Nobody but the person herself sees her row" in browser.value("document.body.textContent")
         choose(browser, ROW)
-        assert send(browser).startswith("Taken")
+        assert send(browser).startswith("Accepted")
         (report,) = reports(recorder)
         shown = browser.value("document.querySelector('#bytes').textContent")
         assert bytes.fromhex(shown) == report

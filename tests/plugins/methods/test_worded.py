@@ -156,11 +156,11 @@ def test_a_result_says_its_words_and_their_price_and_a_profile_shows_them_by_lif
     result.save(tmp_path / "r.json")
     profile = profile_of(Result.load(tmp_path / "r.json"))
     assert attrs.asdict(profile)["words"] == attrs.asdict(profile_of(result))["words"]
-    lines = [line for line in profile.text().splitlines() if line.startswith("words of cluster")]
+    lines = [line for line in profile.text().splitlines() if line.startswith("keywords of cluster")]
     assert sorted(line.split(":")[1].split()[0] for line in lines) == ["fever", "fractures"]
     assert set(json.loads(json.dumps(profile.as_dict()))["words"][0][0]) == {"word", "rows", "error", "lift"}
     plain = attrs.evolve(result, details={})
-    assert (words_of(plain), profile_of(plain).spoken) == ([], [])
+    assert (words_of(plain), profile_of(plain).keyword_lines) == ([], [])
 
 
 @pytest.mark.parametrize(

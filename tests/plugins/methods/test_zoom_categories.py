@@ -16,9 +16,10 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.lab.made import hospital
+from cloister.lab.hospital import hospital
 from cloister.metrics import labels
-from cloister.plugins.methods.zoom import SPREAD, Zoom, distance
+from cloister.plugins.methods.zoom import Zoom
+from cloister.plugins.methods.zoom_categories import SPREAD, distance
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare

@@ -474,13 +474,13 @@ def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
         """
         import sys
         sys.path.insert(0, sys.argv[1])
-        from tests.plugins.populations.test_files import Files, Path, totals, unit_box
+        from tests.plugins.populations.test_files import Files, Path, Reading, totals, unit_box
 
         def peak():  # not getrusage, whose peak includes that of the process before exec
             return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
         for path in sys.argv[2:]:
-            before, population = peak(), Files(path, columns=range(11))
+            before, population = peak(), Files(path, Reading(columns=range(11)))
             population.check()
             totals(population, unit_box(11))
         print(peak() - before)

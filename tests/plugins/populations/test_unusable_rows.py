@@ -16,8 +16,8 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Local, Shuffled
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
-from cloister.testing.checks.populations import Roll
-from cloister.testing.stubs import Dealt
+from cloister.testing.checks.populations import RecordingChannel
+from cloister.testing.stubs import ModuloBuckets
 
 SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 
@@ -27,8 +27,8 @@ SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 def test_the_number_of_reports_does_not_tell_that_a_cell_is_missing(kind: str, trust: Any, tmp_path: Path) -> None:
     """Neighbours are one cell apart: as many report, the others' reports are what they were, and hers is of no
     bucket."""
-    rows, cells = np.random.default_rng(3).uniform(-1, 1, (400, 2)), Dealt((2**20,))
-    part = OpenedQuestion(cells, None, None, Roll())
+    rows, cells = np.random.default_rng(3).uniform(-1, 1, (400, 2)), ModuloBuckets((2**20,))
+    part = OpenedQuestion(cells, None, None, RecordingChannel())
     found = []
     for some in (rows, np.where(np.arange(800).reshape(400, 2) == 10, np.nan, rows)):
         frame = pd.DataFrame(some, columns=["x", "y"])

@@ -19,7 +19,7 @@ from hypothesis import example, given, settings, strategies as st
 from cloister import KMeans
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
 from cloister.rows.databases import connecting
-from cloister.rows.databases.connecting import opened
+from cloister.rows.databases.connecting import open_table
 from cloister.run.fit import source
 from cloister.run.places import is_address
 
@@ -46,17 +46,19 @@ def test_a_table_is_found_by_its_name_alone_or_with_its_schema_and_catalogue(lak
         ("ward.bay.1", "stay"),
         ("lake.ward.bay.1", "stay"),
     ):
-        assert opened("duckdb:///lake.db", name).columns == (column,), name
+        assert open_table("duckdb:///lake.db", name).columns == (column,), name
     with duckdb.connect(str(lake)) as con:
         con.execute('CREATE TABLE "ward.beds" AS SELECT 1 AS other')
-    assert opened("duckdb:///lake.db", "ward.beds").columns == ("other",), "a name with dots is first taken as it is"
+    assert open_table("duckdb:///lake.db", "ward.beds").columns == ("other",), (
+        "a name with dots is first taken as it is"
+    )
 
 
 def test_three_slashes_are_an_absolute_path_or_else_a_relative_one_and_no_file_is_made(lake: Path) -> None:
     for address in ("duckdb:///lake.db", "duckdb://lake.db", f"duckdb://{lake}", f"duckdb:///{lake}"):
-        assert opened(address, "visits").columns == ("age",)
+        assert open_table(address, "visits").columns == ("age",)
     with pytest.raises(InvalidInput, match=r"no database at '/pond.db' or 'pond.db'"):
-        opened("duckdb:///pond.db", "visits")
+        open_table("duckdb:///pond.db", "visits")
     assert [path.name for path in lake.parent.iterdir()] == ["lake.db"]
 
 
@@ -67,7 +69,7 @@ def test_an_embedded_database_cannot_be_written(lake: Path, settings: str) -> No
         with sqlite3.connect(lake.parent / "other.db") as other:
             other.execute("CREATE TABLE visits AS SELECT 1.0 AS age")
         address = f"sqlite://{lake.parent / 'other.db'}"
-    backend = opened(address, "visits").get_backend()
+    backend = open_table(address, "visits").get_backend()
     with pytest.raises((duckdb.InvalidInputException, sqlite3.OperationalError), match=r"read-?only"):
         backend.con.execute("DROP TABLE visits")
     backend.disconnect()
@@ -76,9 +78,9 @@ def test_an_embedded_database_cannot_be_written(lake: Path, settings: str) -> No
 def test_a_table_of_another_schema_is_named_as_it_must_be_given(lake: Path) -> None:
     for written, meant in (("visit", "visits"), ("Beds", "ward.beds"), ("bay.1", "ward.bay.1")):
         with pytest.raises(UnknownName, match=f"no table '{written}': did you mean ") as caught:
-            opened("duckdb:///lake.db", written)
+            open_table("duckdb:///lake.db", written)
         assert meant in caught.value.near
-        opened("duckdb:///lake.db", meant).get_backend().disconnect()
+        open_table("duckdb:///lake.db", meant).get_backend().disconnect()
 
 
 def test_a_file_that_is_written_says_by_whom_and_what_to_do(lake: Path) -> None:
@@ -89,10 +91,10 @@ def test_a_file_that_is_written_says_by_whom_and_what_to_do(lake: Path) -> None:
         assert other.stdout is not None
         other.stdout.readline()
         with pytest.raises(InvalidInput, match="another program has it open for writing"):
-            opened("duckdb:///lake.db", "visits")
+            open_table("duckdb:///lake.db", "visits")
         other.kill()
     with duckdb.connect(str(lake)), pytest.raises(InvalidInput, match=r"ibis.duckdb.from_connection"):
-        opened("duckdb:///lake.db", "visits")  # which this process writes
+        open_table("duckdb:///lake.db", "visits")  # which this process writes
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_driver_is_told_in_other_words_without_the_password(
     """Also what brings one that is not installed."""
     monkeypatch.setattr(ibis, "connect", Mock(side_effect=error))
     with pytest.raises((InvalidInput, MissingExtra), match=said) as caught:
-        opened(address, "visits")
+        open_table(address, "visits")
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__
 
@@ -135,7 +137,7 @@ def test_a_driver_is_told_in_other_words_without_the_password(
 )
 def test_what_cannot_be_connected_to_never_shows_the_password(address: str) -> None:
     with pytest.raises((InvalidInput, MissingExtra)) as caught:
-        opened(address, "visits")
+        open_table(address, "visits")
     assert "secret" not in str(caught.value)
     assert "77" not in str(caught.value)
 
@@ -182,7 +184,7 @@ def test_no_part_of_a_password_is_told_however_an_address_is_written(
     told, kinds = connecting.shown(address), lambda group: KINDS  # which takes long to look up
     with patch.object(connecting.ibis, "connect", refuse), patch.object(connecting, "entry_points", kinds):
         with pytest.raises(CloisterError) as caught:
-            opened(address, "visits")
+            open_table(address, "visits")
         told += str(caught.value)
         if is_address(address):
             with pytest.raises(CloisterError) as caught:

@@ -39,7 +39,7 @@ from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database
-from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.lattices import snap_rows
 from cloister.rows.databases.stage import Described, Stage, stepped
 from cloister.rows.options import Reading
 from tests.rows.databases.asking import QUESTIONS, points
@@ -301,7 +301,7 @@ def test_every_number_has_the_grade_that_it_has_in_memory(engine: TestEngine) ->
     table = engine.put("grades", as_table(rows).append_column("i", [np.arange(len(numbers))]))
     database = Database(table)
     known = Described()
-    stage = snapped(Stage(table, ("x0", "x1"), database.dialect.fence), known.of(graded))
+    stage = snap_rows(Stage(table, ("x0", "x1"), database.dialect.fence), known.of(graded))
     found = database.answer(stage.table.select("i", grade=stage[stage.row[0]]))
     wanted = graded.snap(rows)[:, 0]
     got = found["grade"].to_numpy()[np.argsort(found["i"].to_numpy())]

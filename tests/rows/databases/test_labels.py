@@ -15,7 +15,7 @@ from cloister.core.errors import InvalidInput
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database, dialect_of
 from cloister.rows.databases.features import table_columns
-from cloister.rows.databases.labels import labelled, statement, unconnected, unseen
+from cloister.rows.databases.labels import declare_table, label_table, offline_backend, statement
 from cloister.rows.labelling import Labelling
 from cloister.rows.options import Reading
 from tests.in_process import ran
@@ -38,7 +38,7 @@ def test_labels_are_those_of_the_formula_on_any_numbers(engine: TestEngine, whol
     wanted = np.full(len(rows), -1)
     wanted[usable] = labelling.labels(rows[usable])
     chosen = select(table_columns(table), Reading(columns=[f"x{j}" for j in range(d)]))
-    found = Database(table).answer(labelled(table, chosen, labelling, dialect_of(table.get_backend()), ["n"]))
+    found = Database(table).answer(label_table(table, chosen, labelling, dialect_of(table.get_backend()), ["n"]))
     assert found["cluster"].to_numpy()[np.argsort(found["n"].to_numpy())].tolist() == wanted.tolist()
     assert (wanted == -1).sum() > 50
 
@@ -49,11 +49,11 @@ def test_a_query_keeps_the_columns_that_are_named_whatever_their_names(engine: T
     labelling = Labelling.of(np.array([[1.0], [4.0]]))
     chosen = select(table_columns(table), Reading(columns=["c0"]))
     dialect = dialect_of(table.get_backend())
-    answer = Database(table).answer(labelled(table, chosen, labelling, dialect))
+    answer = Database(table).answer(label_table(table, chosen, labelling, dialect))
     assert answer.column_names == [*names, "cluster"]
     assert sorted(answer.to_pydict()["cluster"]) == [0, 0, 1]
     with pytest.raises(InvalidInput, match="too long for a view"):
-        labelled(table, chosen, Labelling.of(np.arange(20_000.0)[:, None]), dialect)
+        label_table(table, chosen, Labelling.of(np.arange(20_000.0)[:, None]), dialect)
 
 
 def test_the_query_that_is_printed_gives_the_labels_of_predict(tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_the_query_that_is_printed_gives_the_labels_of_predict(tmp_path: Path) -
 )
 def test_a_dialect_quotes_names(name: str, driver: str) -> None:
     pytest.importorskip(driver)
-    backend = unconnected(name)
-    table = unseen({'a"b`c': False, "ward": True}, "s.visits")
+    backend = offline_backend(name)
+    table = declare_table({'a"b`c': False, "ward": True}, "s.visits")
     chosen = select(table_columns(table), Reading(columns=['a"b`c']))
-    query = labelled(table, chosen, Labelling.of(np.eye(2)[:, :1]), dialect_of(backend))
+    query = label_table(table, chosen, Labelling.of(np.eye(2)[:, :1]), dialect_of(backend))
     text = statement(backend, query, 's.v"w`')
     assert text.startswith({"pyspark": 'CREATE VIEW `s`.`v"w``` AS'}.get(name, 'CREATE VIEW "s"."v""w`" AS'))
     assert {"pyspark": '`a"b``c`'}.get(name, '"a""b`c"') in text

@@ -18,8 +18,8 @@ from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.options import Reading
 from cloister.run.fit import fit
 from cloister.run.request import Request
-from cloister.testing.checks.populations import Roll
-from cloister.testing.stubs import Dealt
+from cloister.testing.checks.populations import RecordingChannel
+from cloister.testing.stubs import ModuloBuckets
 from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.rounds import SQUARE, shuffled
 
@@ -29,9 +29,9 @@ SHARES = Budget("pure", 1.0).split_users(PublicRng.from_seed(4), 1.0, 1.0, 2.0)
 
 def roll(trust: Any = Local, shared: bool = True) -> Round[Any]:
     """Who is asked each of four questions, and which row she has: all users the first, a share the others, if any."""
-    cells = Dealt((2**20,))
+    cells = ModuloBuckets((2**20,))
     among = [None, *(share.user_share for share in SHARES if shared)]
-    return Round(0, trust, SQUARE, tuple(OpenedQuestion(cells, None, share, Roll()) for share in among))
+    return Round(0, trust, SQUARE, tuple(OpenedQuestion(cells, None, share, RecordingChannel()) for share in among))
 
 
 def called(population: Any) -> list[set[tuple[int, int]]]:

@@ -23,7 +23,7 @@ from cloister.rows.databases.database import Database
 from cloister.rows.databases.dialect import Dialect
 from cloister.rows.options import Reading
 from cloister.run.fit import parties
-from cloister.testing.stubs import Dealt
+from cloister.testing.stubs import ModuloBuckets
 from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
 from tests.run.test_resuming import REQUEST, cut_off, run
 
@@ -93,7 +93,7 @@ def test_a_connection_is_used_as_before_when_the_run_is_over(lake: Any) -> None:
     assert lake.execute("SELECT count(*) FROM rows").fetchall() == [(202,)]
 
 
-@pytest.mark.parametrize("asked", [NEAR, Dealt((2,))], ids=["compiled", "streamed"])
+@pytest.mark.parametrize("asked", [NEAR, ModuloBuckets((2,))], ids=["compiled", "streamed"])
 @pytest.mark.parametrize("kept", [0, 1], ids=["as many rows", "fewer rows"])
 def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
     lake: Any, tmp_path: Path, asked: Any, kept: int, found_out: Any

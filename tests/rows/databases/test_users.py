@@ -98,7 +98,7 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
         if not copied:
             monkeypatch.setattr(Database, "kept", lambda self, rows: None)
         with SqlTable(put, Reading(**asked, told=told.append)) as population:
-            with pytest.raises(Refused, match=r"keep\(most, rng\) comes first"):
+            with pytest.raises(Refused, match=r"before gather\(\): rows have a user column"):
                 in_square(population)
             population.check()
             population.keep(3, KEY)

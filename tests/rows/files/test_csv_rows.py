@@ -213,11 +213,11 @@ def test_workers_read_and_refuse_the_same_rows(engine: str, tmp_path: Path) -> N
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text(HEAD + LINE * 10 + '1,2,"line\nbreak"\n' + LINE)
     bad.write_text(HEAD + LINE * 250_000 + '1,2,"urgent\n' + LINE * 20)  # beyond the block that says which columns
-    with Files(good, Reading(columns=["age", "dose"], workers=1), engine=engine) as population:
+    with Files(good, Reading(columns=["age", "dose"], workers=1, engine=engine)) as population:
         population.check()
         assert population.rows == 12
     with (
-        Files(bad, Reading(columns=["age", "dose"], workers=1), engine=engine) as population,
+        Files(bad, Reading(columns=["age", "dose"], workers=1, engine=engine)) as population,
         pytest.raises(InvalidInput, match="line 250002 that is never closed"),
     ):
         population.check()

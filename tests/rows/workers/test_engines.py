@@ -256,8 +256,9 @@ def test_a_script_without_a_guard_is_told_so(many: list[Path], tmp_path: Path) -
             """
             from cloister.core.errors import InvalidInput
             from cloister.plugins.populations.files import Files
+            from cloister.rows.options import Reading
             try:
-                Files("part-*.parquet", "*", engine="processes", workers=1).check()
+                Files("part-*.parquet", Reading(columns="*", engine="processes", workers=1)).check()
             except InvalidInput as error:
                 print(error)
             """

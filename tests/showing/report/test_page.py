@@ -147,7 +147,7 @@ def test_curves_intervals_and_estimates_are_shown_where_the_result_has_them(
     intervals = {"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3, "unseen": 0.04}
     curve = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3, "why": "<b>it bends"}
     full = checked(made(details={**intervals, "costs": [9.0, 4.0, 1.0], "power": 2})).text
-    for said in ("How many clusters", "the interval that the run found and released", "0.712 ± 0.013", "0.50 ± 0.10"):
+    for said in ("How many clusters", "the interval within the column", "0.712 ± 0.013", "0.50 ± 0.10"):
         assert (said in full, said in plain.text) == (True, False)
     assert "releases too little to estimate" in plain.text
     assert "It suggests k = 3: <b>it bends." in checked(made(details={"curve": curve})).text

@@ -68,7 +68,7 @@ def test_a_promise_for_rows_is_not_told_as_one_for_users_nor_the_other_way_round
         said = " ".join(meaning(attrs.evolve(STATEMENT, trust=trust, rows_per_user=several)))
         assert (USER in said) == (several is not None)
         assert (GUESSES[TRUSTS[trust].relation] in said) == (several is None)
-        assert ("One row is one person, unless you know otherwise" in said) == (several is None)
+        assert ("This assumes one row per person" in said) == (several is None)
 
 
 def test_without_noise_nothing_is_promised() -> None:

@@ -16,7 +16,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 from cloister.plugins.methods.weighted_centers.candidates import Sharing, Step, groups_of, of_pair
-from cloister.testing.checks.method_options import METHOD_OPTIONS, in_all, variants
+from cloister.testing.checks.method_options import METHOD_OPTIONS, total_spent, variants
 from cloister.testing.checks.methods import problems
 
 (CHECK,) = METHOD_OPTIONS
@@ -33,7 +33,7 @@ def paid(made: Any) -> tuple[float, float]:
     """Shares of the budget and of its delta that all rounds together spend."""
     problem: Problem = attrs.evolve(next(problems(made))[0], k=3, domain=Box((0.0,) * 5, (1.0,) * 5), rows=10_000)
     events = [event for round in forecast(made, problem, SEED) for event in round.events]
-    amount, delta = in_all(events, problem.budget)
+    amount, delta = total_spent(events, problem.budget)
     return amount / problem.budget.amount, delta / problem.budget.delta if problem.budget.delta else delta
 
 

@@ -62,6 +62,7 @@ _REPORTS = {
     "duplicate": "reports of users who have reported already",
 }
 _SHUFFLED = {
+    **_REPORTS,
     "not as asked": "messages that answer no question, or more than one",
     "impossible": "messages with an answer that no encoder of this plan sends",
 }
@@ -75,7 +76,7 @@ _MESSAGES = {
     "duplicate": "people who have sent messages already",
 }
 REPORTS = InputKind("reports", _REPORTS, _errors(_REPORTS))
-SHUFFLED = InputKind("messages", _REPORTS, _errors(_SHUFFLED))
+SHUFFLED = InputKind("messages", _SHUFFLED, _errors(_SHUFFLED))
 MESSAGES = InputKind(
     "messages", _MESSAGES, {reason: f": refused {description}" for reason, description in _MESSAGES.items()}
 )

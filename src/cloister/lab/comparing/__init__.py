@@ -1,13 +1,13 @@
-"""Methods beside one another on rows that one holds. **NOT private**: figures are computed from the rows themselves.
+"""Comparison of methods on rows at hand. **NOT private**: figures are computed from the rows themselves.
 
-For generated or public stand-ins of the rows that matter: to choose a method or a budget by what it costs on secret
-rows would itself need a budget.
+Use generated or public rows that resemble the secret ones: choosing a method or a budget by its cost on secret rows
+would itself need a budget.
 """
 
 from __future__ import annotations
 
 from cloister.lab.comparing.comparison import compare
-from cloister.lab.comparing.conditions import Contender
+from cloister.lab.comparing.contenders import Contender
 from cloister.lab.comparing.study import Study
 
 __all__ = ["Contender", "Study", "compare"]

@@ -1,4 +1,4 @@
-"""Comparing contenders on rows that one holds: one run, and many on all cores. **NOT private**."""
+"""Runs of a comparison, one by one or in parallel. **NOT private**."""
 
 from __future__ import annotations
 
@@ -18,17 +18,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.trust import trust_named
 from cloister.core.types import Floats
-from cloister.lab.comparing.conditions import (
-    FLAWS,
-    READ,
-    Conditions,
-    Contender,
-    check_rival,
-    contenders_of,
-    is_read,
-    population_of,
-    rival_centers,
-)
+from cloister.lab.comparing.conditions import READ, Conditions, is_read, population_of
+from cloister.lab.comparing.contenders import Contender, contenders_of
+from cloister.lab.comparing.rivals import FLAWS, check_rival, rival_centers
 from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.metrics import nicv, reference_centers
@@ -45,7 +37,7 @@ from cloister.run.saving import checked_target
 @final
 @attrs.frozen
 class Trial:
-    """A run to make. Args: contender (a rival by its name), epsilon, number (which of the runs, from 0)."""
+    """Run to make. Args: contender (a rival by its name), epsilon, number (of the run, from 0)."""
 
     contender: Contender | str
     epsilon: float
@@ -53,37 +45,44 @@ class Trial:
 
     @property
     def key(self) -> tuple[str, float, int]:
-        """Name in a study."""
+        """Key in a study: label, epsilon and number."""
         label = self.contender if isinstance(self.contender, str) else self.contender.label
         return label, self.epsilon, self.number
 
 
 @attrs.frozen(eq=False)
 class Bench:
-    """Rows, put on the lattice once for all runs. Args: rows (n, d), own (the same, clipped to the bounds, in units of
-    distance), conditions, population."""
+    """Rows that all runs of a comparison share.
+
+    Args:
+        rows: (n, d).
+        scaled: (n, d) rows clipped to the bounds, in units of distance.
+        conditions: of the study.
+        population: of the rows, put on the lattice once.
+    """
 
     rows: Floats
-    own: Floats
+    scaled: Floats
     conditions: Conditions
     population: Any
 
     @classmethod
     def of(cls, rows: Floats, conditions: Conditions) -> Bench:
-        clipped_rows = conditions.clipped(rows) / conditions.units
-        return cls(rows, clipped_rows, conditions, population_of(rows, conditions.chosen, conditions.users))
+        """Return the bench of rows (n, d)."""
+        scaled = conditions.clipped(rows) / conditions.units
+        return cls(rows, scaled, conditions, population_of(rows, conditions.selection, conditions.users))
 
     def run(self, trial: Trial) -> Outcome:
-        """Make a run with secret noise and fresh public choices, and measure it. NOT private."""
-        begun = time.perf_counter()
+        """Make a run with secret noise and fresh public choices, and return its cost. NOT private."""
+        started = time.perf_counter()
         try:
             centers = self._centers(trial)
         except CloisterError as error:
             return Outcome(refused=str(error))
-        spent = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         units = self.conditions.units
-        other = nicv(self.rows / units, centers / units) if self.conditions.outside else None
-        return Outcome(nicv(self.own, centers / units), spent, unclipped=other)
+        unclipped = nicv(self.rows / units, centers / units) if self.conditions.outside else None
+        return Outcome(nicv(self.scaled, centers / units), seconds, unclipped=unclipped)
 
     def _centers(self, trial: Trial) -> Floats:
         conditions = self.conditions
@@ -99,7 +98,13 @@ def outcomes(
 ) -> Iterator[tuple[Trial, Outcome]]:
     """Make all runs, each on one core, and yield them as they end.
 
-    Args: workers (processes; 1: this one). Raises: CloisterError: a process ended early.
+    Args:
+        rows: (n, d).
+        conditions: of the study.
+        trials: runs to make.
+        workers: number of processes; 1 makes the runs in this one.
+
+    Raises: CloisterError: a process ended early.
     """
     if workers == 1 or len(trials) < 2:
         with threadpool_limits(1):
@@ -108,7 +113,7 @@ def outcomes(
         return
     from concurrent.futures import BrokenExecutor, Future
 
-    # not as_completed: interrupted while it locks the futures, it leaves some locked, and the pool never ends
+    # not as_completed: an interrupt while it locks the futures leaves some locked, and the pool never ends
     done = SimpleQueue[Future[Outcome]]()
     pool = pool_of(min(workers, len(trials)), _hold, rows, conditions)
     try:
@@ -121,14 +126,14 @@ def outcomes(
             yield futures.pop(future), future.result()
     except BrokenExecutor as error:
         raise CloisterError(
-            f"a worker process ended before its run did: perhaps memory ran out (take fewer workers); and {GUARD}"
+            f"a worker process ended early, perhaps for lack of memory: use fewer workers; and {GUARD}"
         ) from error
     finally:
         end(pool)
 
 
 _bench: Bench | None = None
-"""In a worker: its bench."""
+"""Bench of this worker process."""
 
 
 def _hold(rows: Floats, conditions: Conditions) -> None:
@@ -167,65 +172,65 @@ def compare(
     reading: Reading | None = None,
     **options: Any,
 ) -> Study:
-    """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
+    """Compare methods on rows that are not secret, such as generated or public ones. **NOT private**.
 
-    Every run is a whole private run with secret noise (``cloister.run.fit.fit``), fresh public choices and its own
-    budget of epsilon. Nothing is charged anywhere: what is compared protects nobody's rows.
+    Each run is a complete ``cloister.run.fit.fit`` with secret noise, fresh public choices and a budget of epsilon. No
+    ledger is charged, and the comparison protects nobody's rows.
 
     Args:
         rows: (n, d) array or data frame, paths of files, or a database's address with its ``table``.
-        k: number of centres; or a range, of which methods that can choose one. Rivals, and the reference, have the
-            largest.
+        k: number of centres, or a range for methods that can choose. Rivals and the reference use the largest.
         epsilons: budgets, in nats.
-        methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all it picks from.
+        methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all its candidates.
         runs: runs per contender and budget.
-        bounds: as in a fit; 'rows': each column's least and largest value in these rows. Costs are of rows clipped to
-            them, as runs clip; the unclipped ones stand beside where they differ. Runs find what is unknown.
+        bounds: as in a fit (runs find unknown ones), or 'rows': each column's minimum and maximum in these rows. Costs
+            are of rows clipped to the bounds, as in a run; unclipped ones are reported too if they differ.
         delta: 'auto': 1 / (n ln n) of the public number of rows.
-        public_rows: the number of rows that runs are told; None: how many there are.
-        scale: units of distances, as in a fit; all costs are taken in them.
-        rows_per_user: as in a fit, of rows that name their users (``users``). Costs are of all rows, which rivals
-            read, too.
-        zoom, trust: as in a fit, for all contenders; one may have another trust of its own.
-        start: public centres, as in a fit. Of a result it gives bounds, too, where none are stated.
+        public_rows: number of rows stated to the runs; None: the true one.
+        scale: units of distance, as in a fit and for all costs.
+        rows_per_user: as in a fit, for rows with ``users``. Rivals read all rows, and costs are of all rows.
+        zoom: as in a fit, for all contenders.
+        trust: as in a fit, for all contenders without a trust model of their own.
+        start: public centres, as in a fit. A result also gives bounds if none are stated.
         rivals: 'sklearn' and 'diffprivlib', if installed.
-        workers: processes, each on one core; None: one per core. No figure depends on it. A script that takes more than
-            one does so under ``if __name__ == '__main__'``.
-        out: a .jsonl file that keeps every finished run. If it exists, its study goes on: it must be of the same
-            conditions; methods, budgets and runs may be others.
-        progress: called with the number of finished and of all runs.
-        reading, options: how rows are read, as ``run.fit.source`` takes them. A database's rows come in no order of
-            their own, which a study's file keeps.
+        workers: number of processes, each on one core; None: one per core. Results do not depend on it. A script needs
+            ``if __name__ == '__main__'`` for more than one.
+        out: .jsonl file for finished runs. An existing study is continued: it must have the same conditions, but
+            methods, budgets and runs may differ.
+        progress: called with the number of finished runs and of all runs.
+        reading: how rows are read, as in ``run.fit.source``.
+        options: further arguments of ``run.fit.source``.
 
     Raises:
-        InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
-        Damaged: the file cannot be trusted.
+        InvalidInput, UnknownName: before any run, if the conditions are invalid or no contender can run.
+        Damaged: the file is not intact.
     """
     n_workers = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")
-    contenders, named = contenders_of(methods), _rivals(rivals)
+    contenders, rival_names = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
-    begun = None if start is None else Start.of(start)
+    warm_start = None if start is None else Start.of(start)
     with source(rows, reading, bounds=None if is_read(bounds) else bounds, **options) as population:
         population.check()
         points, users = np.asarray(population.table(), np.float64), population.users_of_rows()
         if population.has_users and users is None:
-            raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
+            # users are stored by row, and a database's rows have no fixed order
+            raise InvalidInput("users of a database's rows cannot be compared: give the rows as files")
     features = population.selection.features
-    if begun is not None and begun.result is not None and is_read(bounds):
-        bounds = begun.bounds(features, narrowed=False)
+    if warm_start is not None and warm_start.result is not None and is_read(bounds):
+        bounds = warm_start.bounds(features, narrowed=False)
     run = {
         "rows_per_user": rows_per_user,
         "zoom": own_number(zoom),
         "trust": trust_named(trust),
-        "start": None if begun is None else begun.centers,
+        "start": None if warm_start is None else warm_start.centers,
     }
     conditions = Conditions.of(points, population.selection, k, bounds, scale, delta, public_rows, users, **run)
-    everyone: list[Contender | str] = [*contenders, *named]
-    cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in everyone]
+    contestants: list[Contender | str] = [*contenders, *rival_names]
+    cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in contestants]
     if all(cell.refused for _, cell in cells):
-        raise InvalidInput(f"nothing can be compared: {cells[0][1].label}: {cells[0][1].refused}")
+        raise InvalidInput(f"no contender can run: {cells[0][1].label}: {cells[0][1].refused}")
     trials = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
     file = StudyFile(target, conditions.as_dict())
     try:
@@ -248,7 +253,7 @@ def _checked_epsilons(epsilons: float | Sequence[float]) -> list[float]:
     except (TypeError, ValueError):
         budgets = []
     if not budgets or not all(0 < epsilon < np.inf for epsilon in budgets):
-        raise InvalidInput(f"epsilons are {epsilons!r}: give one or more positive numbers, such as 0.1, 1")
+        raise InvalidInput(f"epsilons are {epsilons!r}: give positive numbers, such as 0.1, 1")
     return budgets
 
 
@@ -262,7 +267,7 @@ def _rivals(names: Iterable[str]) -> list[str]:
 def _cell(
     conditions: Conditions, contender: Contender | str, epsilon: float, runs: int
 ) -> tuple[Contender | str, Cell]:
-    """The empty cell of a contender or rival, with the reason if it cannot run: found out before any run.
+    """Return the empty cell of a contender or rival, with the reason if it cannot run.
 
     Raises: UnknownName: it has no such option or slot.
     """
@@ -270,7 +275,7 @@ def _cell(
         if isinstance(contender, str):
             check_rival(contender, conditions.domain)
             return contender, Cell(contender, epsilon, None, False, None, runs)
-        plan = prepare(conditions.request(contender, epsilon), conditions.columns, chosen_columns=conditions.chosen)
+        plan = prepare(conditions.request(contender, epsilon), conditions.columns, chosen_columns=conditions.selection)
         plan.forecast(PublicRng.fresh())
     except UnknownName:
         raise
@@ -282,9 +287,9 @@ def _cell(
 
 
 def _measure_baselines(file: StudyFile, rows: Floats, conditions: Conditions) -> None:
-    """The costs of what needs no run, unless the study has them. Raises: Damaged: it has others."""
+    """Add the baseline costs that the study lacks. Raises: Damaged: it has unknown ones."""
     if unknown_costs := file.costs.keys() - BASELINES.keys():
-        raise Damaged(f"the study {file.path} has a cost of {min(unknown_costs)!r}, which is none: restore it")
+        raise Damaged(f"the study {file.path} has a cost of {min(unknown_costs)!r}, which is no baseline: restore it")
     clipped, units = conditions.clipped(rows) / conditions.units, conditions.units
     if REFERENCE not in file.costs:
         file.keep_cost(REFERENCE, nicv(clipped, reference_centers(clipped, conditions.k, seed=0)))
@@ -302,7 +307,7 @@ def _measure(
     workers: int,
     progress: Callable[[int, int], None],
 ) -> None:
-    """Make the runs that the study lacks, and write each down as it ends."""
+    """Make the runs that the study lacks, and store each as it ends."""
     todo = [trial for trial in trials if trial.key not in file.outcomes]
     done = len(trials) - len(todo)
     progress(done, len(trials))
@@ -313,8 +318,8 @@ def _measure(
 
 
 def _filled(cell: Cell, file: StudyFile) -> Cell:
-    """The cell with its runs."""
-    outcomes_or_none = [file.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.asked)]
+    """Return the cell with its runs."""
+    outcomes_or_none = [file.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.requested)]
     ended = [one for one in outcomes_or_none if one is not None and one.refused is None]
     why = next((one.refused for one in outcomes_or_none if one is not None and one.refused is not None), cell.refused)
     return attrs.evolve(

@@ -1,5 +1,6 @@
-"""Findings of a comparison: figures by contender and budget, as tables and as a picture of cost against budget. **NOT
-private**: all are computed from the rows themselves.
+"""Results of a comparison: costs by contender and budget, as tables and as a plot.
+
+**NOT private**: all are computed from the rows themselves.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from cloister.lab.comparing.conditions import FLAWS, Conditions
+from cloister.lab.comparing.conditions import Conditions
+from cloister.lab.comparing.rivals import FLAWS
 from cloister.lab.comparing.study_file import NOTE
 from cloister.metrics import Mean, mean_interval
 from cloister.run.estimates import Estimate
 from cloister.run.saving import checked_target
 from cloister.showing.frame import ALARM, COLOURS, FAINT, INK, MARKERS, frame, legend, settings
 from cloister.showing.plots import ENDINGS, save as save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.table import Table
 
 REFERENCE, MIDPOINT, MEAN = "k-means++ of scikit-learn", "midpoint of the bounds", "mean of the rows"
 
@@ -31,18 +38,19 @@ BASELINES = {
 @final
 @attrs.frozen
 class Cell:
-    """One contender under one budget.
+    """Contender under a budget.
 
     Args:
         label: the contender's text, or a rival's name.
         epsilon: nats.
-        trust: the trust model by name; None: any, or a rival.
+        trust: name of the trust model; None: any, or a rival.
         private: whether its runs protect anybody.
-        picked: the method that ``auto`` picked.
-        asked: how many runs were wanted.
-        nicv, seconds: of each finished run.
-        refused: why there are no figures, if there are none.
-        unclipped: NICV of the rows as they are, of each finished run; empty where none lies outside the bounds.
+        picked: method that ``auto`` chose.
+        requested: number of runs requested.
+        nicv: cost of each finished run.
+        seconds: of each finished run.
+        refused: why there are no costs, or None.
+        unclipped: NICV of the unclipped rows in each finished run; empty if none lies outside the bounds.
     """
 
     label: str
@@ -50,7 +58,7 @@ class Cell:
     trust: str | None
     private: bool
     picked: str | None
-    asked: int
+    requested: int
     nicv: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()
     refused: str | None = None
@@ -58,7 +66,7 @@ class Cell:
 
     @property
     def mean_unclipped(self) -> float | None:
-        """Mean NICV of the rows as they are; None where none lies outside the bounds."""
+        """Mean NICV of the unclipped rows; None if none lies outside the bounds."""
         return sum(self.unclipped) / len(self.unclipped) if self.unclipped else None
 
     @property
@@ -68,17 +76,21 @@ class Cell:
 
     @property
     def time(self) -> float | None:
-        """Mean seconds of a run."""
+        """Mean seconds per run; None without a finished run."""
         return sum(self.seconds) / len(self.seconds) if self.seconds else None
 
 
+@final
 @attrs.frozen
-class Figures:
-    """The figures of a comparison. NOT private.
+class Study:
+    """Costs of a comparison. NOT private.
 
     NICV is the mean squared distance of the rows to the nearest centre, in the conditions' units of distance.
 
-    Args: conditions, costs (NICV of what needs no run, by ``BASELINES``' names), cells (by budget, then contender).
+    Args:
+        conditions: shared by all runs.
+        costs: NICV by name of ``BASELINES``.
+        cells: by budget, then contender.
     """
 
     conditions: Conditions
@@ -86,34 +98,34 @@ class Figures:
     cells: tuple[Cell, ...]
 
     def baseline(self, name: str) -> str:
-        """What a cost without a run is: whether it is private, and of what. Bounds that were read off rows are not."""
+        """Describe a baseline, and say if it is not private, as are bounds read off the rows."""
         text = BASELINES[name]
         return text.replace("no data", "NOT private") if self.conditions.read_off else text
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """The budgets, in the order asked."""
+        """Budgets, in the order given."""
         return tuple(dict.fromkeys(cell.epsilon for cell in self.cells))
 
     def at(self, epsilon: float) -> list[Cell]:
-        """The cells of a budget."""
+        """Return the cells of a budget."""
         return [cell for cell in self.cells if cell.epsilon == epsilon]
 
     def ratio(self, nicv: float) -> float | None:
-        """A cost over non-private k-means++'s; None where that is 0."""
+        """Return a cost over that of non-private k-means++; None if the latter is 0."""
         return nicv / self.costs[REFERENCE] if self.costs[REFERENCE] > 0 else None
 
     def records(self) -> list[dict[str, Any]]:
-        """A flat record per cell and baseline, for a data frame or CSV."""
-        found = [_record(self, cell) for cell in self.cells]
+        """Return a flat record per cell and baseline, for a data frame or CSV."""
+        records = [_record(self, cell) for cell in self.cells]
         for epsilon in self.epsilons:
             for name, cost in self.costs.items():
                 facts = {"epsilon": epsilon, "method": name, "nicv": cost, "ratio": self.ratio(cost)}
-                found.append({**dict.fromkeys(found[0]), **facts, "note": self.baseline(name), "figures": NOTE})
-        return found
+                records.append({**dict.fromkeys(records[0]), **facts, "note": self.baseline(name), "figures": NOTE})
+        return records
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON, with every run's figures."""
+        """Return plain data, ready for JSON, with the cost of every run."""
         cells = [
             {**_record(self, cell), "all_nicv": list(cell.nicv), "all_seconds": list(cell.seconds)}
             for cell in self.cells
@@ -127,7 +139,7 @@ class Figures:
         }
 
     def csv(self) -> str:
-        """The records as CSV."""
+        """Return the records as CSV."""
         import csv
 
         text, records = io.StringIO(newline=""), self.records()
@@ -136,13 +148,29 @@ class Figures:
         writer.writerows(records)
         return text.getvalue()
 
+    def table(self, width: int = 110) -> str:
+        """Return the tables as text, one per budget. Args: width (in characters)."""
+        return text_of(self, width)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the cost against the budget with error bars, and save it as PNG or SVG if a path is given.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+            InvalidInput: the path cannot be written.
+        """
+        figure = figure_of(self)
+        if path is not None:
+            save(figure, Path(path))
+        return figure
+
 
 def labels_of(cells: Sequence[Cell]) -> list[str]:
-    """The contenders, in order."""
+    """Return the labels of the contenders, in order."""
     return list(dict.fromkeys(cell.label for cell in cells))
 
 
-def _record(study: Figures, cell: Cell) -> dict[str, Any]:
+def _record(study: Study, cell: Cell) -> dict[str, Any]:
     mean = cell.mean
     error = None if mean is None or len(cell.nicv) < 2 else mean.standard_error
     return {
@@ -156,32 +184,25 @@ def _record(study: Figures, cell: Cell) -> dict[str, Any]:
         "unclipped_nicv": cell.mean_unclipped,
         "ratio": None if mean is None else study.ratio(mean.value),
         "runs": len(cell.nicv),
-        "runs_asked": cell.asked,
+        "runs_asked": cell.requested,
         "seconds": cell.time,
         "note": cell.refused,
         "figures": NOTE,
     }
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from rich.table import Table
-
-
 HEADING = (
-    "NOT private: these figures were computed from the rows themselves, to choose a method on rows that are generated "
-    "or public."
+    "NOT private: these costs were computed from the rows themselves, to choose a method on generated or public rows."
 )
 
 LEGEND = (
-    "NICV: mean squared distance to the nearest centre, mean ± standard error over runs with secret noise; ratio: over "
-    "the non-private k-means++ of scikit-learn."
+    "NICV: mean squared distance to the nearest centre, mean ± standard error over runs with secret noise; ratio: NICV "
+    "over that of scikit-learn's non-private k-means++."
 )
 
 
-def text_of(study: Figures, width: int) -> str:
-    """The tables, with what they are and the conditions."""
+def text_of(study: Study, width: int) -> str:
+    """Return the tables, with the conditions and a legend."""
     from rich.console import Console
 
     console = Console(width=width, markup=False, emoji=False, highlight=False, color_system=None)
@@ -196,7 +217,7 @@ def text_of(study: Figures, width: int) -> str:
     return captured.get().removesuffix("\n")
 
 
-def _table(study: Figures, epsilon: float) -> Table:
+def _table(study: Study, epsilon: float) -> Table:
     from rich.table import Table
 
     table = Table(title=f"epsilon = {epsilon:g} (NOT private)", title_justify="left")
@@ -212,10 +233,10 @@ def _table(study: Figures, epsilon: float) -> Table:
     return table
 
 
-def _row(study: Figures, cell: Cell) -> tuple[str, ...]:
+def _row(study: Study, cell: Cell) -> tuple[str, ...]:
     trust = (cell.trust or "any") if cell.private else "NOT private"
     shown = cell.label + ("" if cell.picked is None else f" ({cell.picked})")
-    runs = f"{len(cell.nicv)} of {cell.asked}"
+    runs = f"{len(cell.nicv)} of {cell.requested}"
     if cell.mean is None:
         return shown, "", "refused" if cell.refused else "-", "", runs, ""
     error = None if len(cell.nicv) < 2 else cell.mean.standard_error
@@ -229,21 +250,20 @@ def _row(study: Figures, cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _ratio(study: Figures, cost: float) -> str:
+def _ratio(study: Study, cost: float) -> str:
     ratio = study.ratio(cost)
     return "-" if ratio is None else f"{ratio:.3f}"
 
 
-def _notes(study: Figures) -> list[str]:
-    """Why cells were refused, each reason once, and what is wrong with rivals."""
+def _notes(study: Study) -> list[str]:
+    """Return the costs of unclipped rows, the reasons for refusals (each once), and the flaws of rivals."""
     reasons = dict[str, list[str]]()
     for cell in study.cells:
         if cell.refused is not None:
             reasons.setdefault(f"{cell.label}: {cell.refused}", []).append(f"{cell.epsilon:g}")
     refused = [f"refused at epsilon = {', '.join(at)}: {reason}" for reason, at in reasons.items()]
     unclipped_costs = [
-        f"{cell.label} at epsilon = {cell.epsilon:g}: NICV {cell.mean_unclipped:.4g} of the rows as they are, "
-        "not clipped."
+        f"{cell.label} at epsilon = {cell.epsilon:g}: NICV {cell.mean_unclipped:.4g} of the unclipped rows."
         for cell in study.cells
         if cell.mean_unclipped is not None
     ]
@@ -256,8 +276,8 @@ TITLE = "Cost against privacy budget"
 WARNING = "NOT private: computed from the rows themselves"
 
 
-def figure_of(study: Figures) -> Figure:
-    """The figure, without a window or global state. Raises: MissingExtra."""
+def figure_of(study: Study) -> Figure:
+    """Draw the cost against the budget, without a window or global state. Raises: MissingExtra."""
     with settings():
         figure, axes = frame(0.6, below=0.8 + 0.22 * ((len(labels_of(study.cells)) + 3) // 2))
         for number, label in enumerate(labels_of(study.cells)):
@@ -273,7 +293,7 @@ def figure_of(study: Figures) -> Figure:
 
 
 def _costs(axes: Axes) -> None:
-    """Label the axis of costs, however little they differ: a decade has one label, three, or nine."""
+    """Label the axis of costs: one, three or nine labels per decade, by their range."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axes.get_ylim()
@@ -283,11 +303,11 @@ def _costs(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write PNG or SVG by the path's ending. Raises: InvalidInput: the place cannot be written."""
+    """Write PNG or SVG by the path's ending. Raises: InvalidInput: the path cannot be written."""
     save_figure(figure, checked_target(path, ENDINGS, "pictures"), f"{TITLE} ({WARNING})")
 
 
-def _line(axes: Axes, study: Figures, label: str, number: int) -> None:
+def _line(axes: Axes, study: Study, label: str, number: int) -> None:
     cells = [cell for cell in study.cells if cell.label == label and cell.mean is not None]
     if not cells:
         return
@@ -311,7 +331,7 @@ def _line(axes: Axes, study: Figures, label: str, number: int) -> None:
     )
 
 
-def _baselines(axes: Axes, study: Figures) -> None:
+def _baselines(axes: Axes, study: Study) -> None:
     if study.costs[REFERENCE] > 0:
         axes.axhline(
             study.costs[REFERENCE], color=INK, linewidth=0.9, linestyle="--", label=f"{REFERENCE}, NOT private"
@@ -319,7 +339,7 @@ def _baselines(axes: Axes, study: Figures) -> None:
     axes.axhline(study.costs[MIDPOINT], color=FAINT, linewidth=0.9, linestyle=":", label=MIDPOINT)
 
 
-def _words(figure: Figure, study: Figures) -> None:
+def _words(figure: Figure, study: Study) -> None:
     width, height = (float(inches) for inches in figure.get_size_inches())
     conditions = study.conditions
     lines = (
@@ -337,23 +357,3 @@ def _words(figure: Figure, study: Figures) -> None:
     for text, down, size, weight, color in lines:
         figure.text(0.15 / width, 1 - down / height, text, fontsize=size, fontweight=weight, color=color, va="top")
     legend(figure)
-
-
-@final
-@attrs.frozen
-class Study(Figures):
-    """Findings of a comparison. NOT private. Args: as ``Figures``."""
-
-    def table(self, width: int = 110) -> str:
-        """The tables as text, a table per budget. Args: width (characters of a line)."""
-        return text_of(self, width)
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Cost against budget with error bars, and saved as PNG or SVG if a path is given.
-
-        Raises: MissingExtra: matplotlib is not installed. InvalidInput: the place cannot be written.
-        """
-        figure = figure_of(self)
-        if path is not None:
-            save(figure, Path(path))
-        return figure

@@ -1,7 +1,6 @@
-"""The file of a study: a line of JSON for its conditions, then one for every finished run.
+"""File of a study: a line of JSON for its conditions, then one for every finished run.
 
-A run is written and synced as soon as it ends, so that a crash loses those that were under way and no other. A last
-line that a crash cut short is dropped.
+A run is written and synced as soon as it ends, so that a crash loses only the unfinished ones.
 """
 
 from __future__ import annotations
@@ -28,8 +27,14 @@ Key = tuple[str, float, int]
 @final
 @attrs.frozen
 class Outcome:
-    """Outcome of a run. Args: nicv (of rows clipped to the bounds, as the run clips them) and seconds; refused: why
-    it could not end, None if it did; unclipped: nicv of the rows as they are, None where none lies outside."""
+    """Outcome of a run.
+
+    Args:
+        nicv: cost of the rows, clipped to the bounds.
+        seconds: of the run.
+        refused: why it failed, or None.
+        unclipped: cost of the unclipped rows; None if none lies outside the bounds.
+    """
 
     nicv: float = 0.0
     seconds: float = 0.0
@@ -39,13 +44,21 @@ class Outcome:
 
 @final
 class StudyFile:
-    """An open study file, held by this process alone; without a path, nothing is kept.
+    """Open study file, locked by this process; without a path, nothing is stored.
 
-    Attributes: outcomes (of all finished runs), costs (of what needs no run, by name).
+    Attributes:
+        path: of the file, or None.
+        outcomes: of all finished runs, by label, epsilon and number.
+        costs: of the baselines, by name.
     """
 
     def __init__(self, path: Path | None, conditions: dict[str, Any]) -> None:
-        """Open a study, or begin it. Raises: InvalidInput: it is another's, or cannot be written. Damaged."""
+        """Open a study, or begin a new one.
+
+        Raises:
+            InvalidInput: it has other conditions, another process uses it, or it cannot be written.
+            Damaged: it cannot be read.
+        """
         self.path = path
         self.outcomes: dict[Key, Outcome] = {}
         self.costs: dict[str, float] = {}
@@ -60,10 +73,11 @@ class StudyFile:
         if self._file is None:
             return
         head = {"format": FORMAT, "private": False, "note": NOTE, "conditions": conditions}
-        mark = f'{{"format": "{FORMAT}"'.encode()
+        prefix = f'{{"format": "{FORMAT}"'.encode()
         content = self._file.read()
-        if not (content.startswith(mark) or mark.startswith(content)):
-            raise InvalidInput(f"{self.path} is not a study of cloister: choose another file")
+        if not (content.startswith(prefix) or prefix.startswith(content)):
+            raise InvalidInput(f"{self.path} is not a cloister study: choose another file")
+        # a last line that a crash cut short is dropped
         complete = content[: content.rfind(b"\n") + 1]
         self._file.truncate(len(complete))
         self._file.seek(len(complete))
@@ -76,14 +90,14 @@ class StudyFile:
             for entry in entries:
                 self._take(entry)
         except (ValueError, KeyError, TypeError) as error:
-            raise Damaged(f"the study {self.path} cannot be read: restore it, or begin another") from error
+            raise Damaged(f"the study {self.path} cannot be read: restore it, or choose another file") from error
 
     def _check(self, stored: dict[str, Any], expected: dict[str, Any]) -> None:
         other = [name for name in {**stored, **expected} if stored.get(name) != expected.get(name)]
         if other:
             raise InvalidInput(
-                f"the study {self.path} is of other conditions ({', '.join(other)}): a study goes on under its own; "
-                f"methods, budgets and runs may change"
+                f"the study {self.path} has other conditions ({', '.join(other)}): only methods, budgets and runs may "
+                f"change"
             )
 
     def _take(self, entry: dict[str, Any]) -> None:
@@ -97,7 +111,7 @@ class StudyFile:
             )
 
     def keep(self, key: Key, outcome: Outcome) -> None:
-        """Write a finished run down. One that was refused is remembered, and tried again another time."""
+        """Store a finished run. A refused one is not written, so the next comparison tries it again."""
         self.outcomes[key] = outcome
         if outcome.refused is None:
             label, epsilon, number = key
@@ -106,7 +120,7 @@ class StudyFile:
             self._append({**facts, "nicv": outcome.nicv, "seconds": round(outcome.seconds, 4)})
 
     def keep_cost(self, name: str, nicv: float) -> None:
-        """Write down the cost of what needs no run."""
+        """Store the cost of a baseline."""
         self.costs[name] = nicv
         self._append({"cost of": name, "nicv": nicv})
 
@@ -121,7 +135,7 @@ class StudyFile:
             raise InvalidInput(f"cannot write {self.path}: {cause(error)}") from error
 
     def close(self) -> None:
-        """Let others have the file."""
+        """Close and unlock the file."""
         if self._file is not None:
             self._file.close()
 
@@ -137,5 +151,5 @@ def _opened(path: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise InvalidInput(f"{path} is held by another process: end that comparison first") from None
+        raise InvalidInput(f"{path} is in use by another process: end that comparison first") from None
     return file

@@ -1,1 +1,1 @@
-"""The demonstration of phones: a page that is one, a crowd of simulated ones, and the collector that they report to."""
+"""Demonstration of Local trust: a page that acts as a phone, simulated phones, and the collector they report to."""

@@ -1,7 +1,4 @@
-"""A crowd of simulated phones that report to a collector a few hundred at a time, as a real one would over a day.
-
-The people of the demonstration, who are made up, and the plan that asks them. Nobody's row is kept anywhere.
-"""
+"""Simulated phones that report to a collector in batches, and the plan that asks them. No row is stored."""
 
 from __future__ import annotations
 
@@ -21,20 +18,20 @@ from cloister.core.types import Floats
 from cloister.run.request import Request
 
 COLUMNS = ("sleep", "screen")
-"""Both in hours a day."""
+"""Columns, both in hours a day."""
 
 GROUPS = ((9.0, 2.5), (5.5, 3.0), (4.5, 8.5), (8.8, 7.5))
-"""The middles of the groups, which are of one size."""
+"""Centres of the groups, which are of equal size."""
 
 SPREAD = 0.6
 """Standard deviation of each column within a group."""
 
 LONGEST = 12.0
-"""Public bound of both columns: each lies between 0 and so many hours."""
+"""Public upper bound of both columns; the lower one is 0."""
 
 
 def plan_of(people: int, epsilon: float) -> CollectionPlan:
-    """The plan that asks so many people, once each."""
+    """Return the plan that asks so many people, once each."""
     bounds = ((0.0, LONGEST),) * len(COLUMNS)
     request = Request(
         k=len(GROUPS), method="one-round", epsilon=epsilon, bounds=bounds, rows=people, zoom="off", scale="none"
@@ -43,24 +40,22 @@ def plan_of(people: int, epsilon: float) -> CollectionPlan:
 
 
 def rows(people: int, g: np.random.Generator) -> Floats:
-    """Rows (n, 2) of people who are new each time."""
+    """Draw rows (n, 2)."""
     middles = np.asarray(GROUPS)[g.integers(0, len(GROUPS), people)]
     return np.clip(middles + g.normal(0, SPREAD, middles.shape), 0, LONGEST)
 
 
 @final
 class Numbers:
-    """The user numbers 0 to n - 1 in an order that nobody chose, each given out once, from any thread.
-
-    Whoever could choose hers could choose what it is asked (``collection.server.shares``).
-    """
+    """User numbers 0 to n - 1 in random order, each handed out once. Thread-safe."""
 
     def __init__(self, n: int) -> None:
+        # random: whoever could choose a number could choose what it is asked (``collection.server.shares``)
         self._order = np.random.default_rng(secrets.randbits(128)).permutation(n)
         self._given, self._lock = 0, Lock()
 
     def take(self, count: int) -> list[int]:
-        """The next numbers; fewer, or none, where they come to an end."""
+        """Return the next numbers, fewer or none at the end."""
         with self._lock:
             start, self._given = self._given, min(len(self._order), self._given + count)
             return [int(number) for number in self._order[start : self._given]]
@@ -72,13 +67,14 @@ PIECES = 80
 
 @final
 class SimulatedCrowd:
-    """Phones that wait for their start. Each draws her row, randomises it by the client's own code and forgets it.
+    """Simulated phones. Each draws a row, randomises it with the client's code and discards it.
 
     Args:
-        plan, numbers: what they are asked, and who they are.
-        size: how many.
-        send: takes the bytes of a batch.
-        seconds: how long it takes until all have reported.
+        plan: of the collection.
+        numbers: user numbers of the phones.
+        size: number of phones.
+        send: called with the bytes of a batch.
+        seconds: until all have reported.
     """
 
     def __init__(
@@ -89,7 +85,7 @@ class SimulatedCrowd:
         self._thread: Thread | None = None
 
     def start(self) -> bool:
-        """Let them report. Returns whether they had not been told yet."""
+        """Start reporting. Returns False if it has started before."""
         with self._lock:
             if self._thread is not None:
                 return False
@@ -98,7 +94,7 @@ class SimulatedCrowd:
             return True
 
     def stop(self) -> None:
-        """No phone reports after this."""
+        """Stop reporting, and wait for the batch under way."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""The demonstration as a whole: a plan in a folder of its own, a collector with the page beside it, and a crowd."""
+"""Server of the demonstration: a plan and reports in a temporary folder, a collector, the page and a crowd."""
 
 from __future__ import annotations
 
@@ -15,21 +15,28 @@ from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, create_app
 from cloister.collection.service.running import listening, serve
-from cloister.lab.phones.app import Demonstration, Reader
+from cloister.lab.phones.app import Demonstration
 from cloister.lab.phones.crowd import Numbers, SimulatedCrowd, plan_of
+from cloister.lab.phones.reader import Reader
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 HOST = "127.0.0.1"
-"""The page is for this machine alone."""
+"""Address of the server: this machine only."""
 
 
 @final
 @attrs.frozen
 class Scale:
-    """How large a demonstration is. Args: people (planned), here (of them, simulated by the page), visitors (numbers
-    that are kept for people who open the page), seconds (that the others take to report)."""
+    """Size of a demonstration.
+
+    Args:
+        people: planned number of people.
+        here: number of them that the page simulates.
+        visitors: user numbers reserved for people who open the page.
+        seconds: until all others have reported.
+    """
 
     people: int = 100_000
     here: int = 1_000
@@ -39,7 +46,7 @@ class Scale:
 
 @contextmanager
 def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[Starlette]:
-    """The application, to be run at this address as the collector's are. All its files are removed in the end.
+    """Yield the application to serve at an address. Its files are removed at the end.
 
     Raises: CloisterError: no plan has this epsilon, or starlette is not installed.
     """
@@ -55,8 +62,8 @@ def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[S
         published, reports = Path(folder, "plan"), Path(folder, "reports")
         bundle_folder.write(plan, published, words(plan, plan.rounds()))
         app = create_app(published, reports)
-        desk, reader = app.state.collector, Reader(plan, reports)
-        pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)
+        collector, reader = app.state.collector, Reader(plan, reports)
+        pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: collector.reports)
         app.router.routes[:0] = pages.routes()
         try:
             yield app
@@ -65,13 +72,13 @@ def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[S
 
 
 def send(url: str, batch: bytes) -> None:
-    """Send reports. Raises: OSError: no collector is there, or it does not take them."""
+    """Send reports to a collector. Raises: OSError: it is not there, or rejects them."""
     with urlopen(Request(url, batch, {"Content-Type": CONTENT}, method="POST"), timeout=60) as answer:
         answer.read()
 
 
 def run(epsilon: float, port: int, started: Callable[[str], None]) -> None:
-    """Run until Ctrl-C. Args: port (0: any that is free), started (called with the page's address)."""
+    """Serve until Ctrl-C. Args: epsilon, port (0: a free one), started (called with the page's address)."""
     with listening(HOST, port) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         with demonstration(epsilon, url) as app:

@@ -285,7 +285,8 @@ def _two_nearest(places: Floats, points: Floats) -> tuple[tuple[Floats, Floats],
     if not len(places):
         return (np.full(len(points), math.inf), np.full(len(points), math.inf)), np.zeros(len(points), np.int64)
     distances, ids = KDTree(places).query(points, 2)
-    return (distances[:, 0], distances[:, 1]), ids[:, 1]
+    first, second = np.asarray(distances, np.float64).T
+    return (first, second), np.asarray(ids, np.int64)[:, 1]
 
 
 def sizes_from_cells(

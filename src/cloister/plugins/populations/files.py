@@ -22,7 +22,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
-from cloister.rows.files.parts import Done, Part, Path, identity, joined, listed, owned, passed
+from cloister.rows.files.parts import Done, Part, Path, expand_paths, identity, merge_results, part_owners, run_pass
 from cloister.rows.files.sources import File, is_csv
 from cloister.rows.options import Missing, Reading
 from cloister.rows.reading import (
@@ -89,7 +89,7 @@ class Files(TableRows):
         self._threads = Threads(1 if self._engine.apart else reading.threads)
         self._owners: dict[Place, Owners] | None = None
         self._kept: dict[Place, NDArray[np.uint8]] = {}
-        names = listed(paths)
+        names = expand_paths(paths)
         if (reading.delimiter, reading.encoding) != (None, None) and not any(is_csv(path) for path in names):
             raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
         self._form = Form(
@@ -227,7 +227,7 @@ class Files(TableRows):
         return self._run_pass(count, add, self._parts(numbered=False), self.selection.needed(None), silent=True)
 
     def _read_owners(self, missing: Missing) -> dict[Place, Owners]:
-        read = partial(owned, chosen=self.selection, users=self._users or "", missing=missing)
+        read = partial(part_owners, chosen=self.selection, users=self._users or "", missing=missing)
         add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
         return self._run_parts(list(self._parts(numbered=False)), read, add)
 
@@ -243,7 +243,7 @@ class Files(TableRows):
         parts, progress = list(divided), None if silent else self._reading.progress
         here = len(parts) == 1 and not self._engine.apart
         threads = Threads(max(1, self._threads.count // len(parts)))
-        over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=progress if here else None, threads=threads)
+        over = partial(run_pass, chosen=chosen, fn=fn, merge=merge, tell=progress if here else None, threads=threads)
         return self._run_parts(parts, over, merge, None if here else progress)
 
     def _run_parts(
@@ -254,7 +254,7 @@ class Files(TableRows):
         progress: Progress | None = None,
     ) -> V:
         """Return the merged values of all parts."""
-        add = partial(joined, merge=merge)
+        add = partial(merge_results, merge=merge)
         total: Done[V] = map_merge(parts, fn, add, partial(self._run, progress=progress))
         self.unchanged()  # one that was read long ago may have changed since
         return total.value

@@ -14,7 +14,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.fingerprints import ENGINE
 from cloister.core.randomness import PublicRng
 from cloister.rows.databases.database import Database
-from cloister.rows.databases.features import featured, table_name, usable, used
+from cloister.rows.databases.features import feature_table, table_name, usable, usable_rows
 from cloister.rows.databases.stage import Fence, Stage
 from cloister.rows.databases.users import (
     KEPT,
@@ -24,13 +24,13 @@ from cloister.rows.databases.users import (
     SEVERAL,
     UNNUMBERED,
     USER,
-    all_kept,
-    chosen,
+    choose_rows,
+    comparable,
+    count_per_user,
+    mark_all_kept,
     named,
-    of_each,
-    told_apart,
 )
-from cloister.rows.databases.watched import Seen, refuse_other
+from cloister.rows.databases.watched import RowFacts, refuse_changed
 from cloister.rows.options import Reading
 from cloister.rows.reading import Chunk, TableRows
 from cloister.rows.selection import Selection
@@ -57,17 +57,17 @@ class SqlRows(TableRows):
         naming = {} if users is None else named(table[users], database.dialect)
         if naming is None:
             raise InvalidInput(NO_NAME)
-        self._given, self._features = featured(table, selection, database.dialect, naming)
+        self._given, self._features = feature_table(table, selection, database.dialect, naming)
         self._origin: Hashable = table.op()
         self._rows: Any = None
         self._copy: Any = None
         self._held: list[Chunk] | None = None
         self._limit: tuple[int, bytes] | None = None
         self._numbered, self._crowded = False, True
-        self._seen: Seen | None = None
-        self._everybody: Seen | None = None
+        self._seen: RowFacts | None = None
+        self._everybody: RowFacts | None = None
         self._count: int | None = None
-        self._kept_facts: Seen | None = None
+        self._kept_facts: RowFacts | None = None
         self._described = {ENGINE: [database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
                 f"{name} {table.schema()[name]}" for name in (*selection.used, *([users] if users else []))
@@ -83,7 +83,7 @@ class SqlRows(TableRows):
         """Whether rows are counted and watched by this process, not by the engine."""
         return False
 
-    def _count_rows(self) -> tuple[int, Seen]:
+    def _count_rows(self) -> tuple[int, RowFacts]:
         """Return the number of rows, and the facts of the usable ones."""
         return self._engine_facts()
 
@@ -94,7 +94,7 @@ class SqlRows(TableRows):
         return self._count
 
     @property
-    def _all_facts(self) -> Seen:
+    def _all_facts(self) -> RowFacts:
         """Facts of all usable rows."""
         if self._seen is None:
             self._count, self._seen = self._count_rows()
@@ -124,12 +124,12 @@ class SqlRows(TableRows):
         if self._numbered:
             return
         rows = self._numberable
-        names = told_apart(rows[USER], self._database.dialect).nunique()
+        names = comparable(rows[USER], self._database.dialect).nunique()
         marks = {name: rows[name].sum() for name in self._marked}
         figures = self._sums(rows, names=names, named=rows[USER].count(), **marks)
         if figures["names"] != figures["named"]:
             raise InvalidInput(SEVERAL)
-        self._everybody = Seen(figures["rows"], figures.get(MARK))
+        self._everybody = RowFacts(figures["rows"], figures.get(MARK))
         self._numbered = True
 
     @property
@@ -158,7 +158,7 @@ class SqlRows(TableRows):
     def _named(self) -> Stage:
         """All usable rows, with the names of their users."""
         rows = self._snapshot()
-        stage = used(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
+        stage = usable_rows(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
         table = stage.table.mutate(**self._hashed(stage.table, self._marked))
         return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
 
@@ -167,7 +167,7 @@ class SqlRows(TableRows):
         if self._rows is None:
             self._rows = self._database.begin(self._given)
             if self._database.copies and self._seen is not None:
-                refuse_other(self._count_rows()[1], self._seen)
+                refuse_changed(self._count_rows()[1], self._seen)
             if self._limit is not None:
                 self._choose()
         return self._rows
@@ -176,8 +176,8 @@ class SqlRows(TableRows):
         """Return usable rows with the column ``KEPT``."""
         assert self._limit is not None
         if not self._crowded:
-            return all_kept(table)
-        return chosen(table, self._features, *self._limit, self._database.dialect)
+            return mark_all_kept(table)
+        return choose_rows(table, self._features, *self._limit, self._database.dialect)
 
     def _choose(self) -> None:
         """Choose the rows that are kept from here on, in a copy that rounds read if the engine makes one.
@@ -194,7 +194,7 @@ class SqlRows(TableRows):
                 f"one: save the rows as Parquet"
             )
         rows, names = self._named.table, self._marked
-        users = of_each(rows, names, dialect)
+        users = count_per_user(rows, names, dialect)
         counted = self._sums(
             users, used=users[ROWS].sum(), most=users[ROWS].max(), **{n: users[n].sum() for n in names}
         )
@@ -207,7 +207,7 @@ class SqlRows(TableRows):
         marks |= {f"{KEPT}_{name}": table[name].sum(where=table[KEPT]) for name in names}
         figures = self._sums(table, **{KEPT: table[KEPT].sum()}, **marks)
         self._recognise(figures["rows"], figures.get(MARK, 0), self._all_facts)
-        self._kept_facts = Seen(figures[KEPT], figures.get(f"{KEPT}_{MARK}"))
+        self._kept_facts = RowFacts(figures[KEPT], figures.get(f"{KEPT}_{MARK}"))
         if copy is not None:
             self._copy = copy.filter(copy[KEPT]).select(*self._features)
 
@@ -226,7 +226,7 @@ class SqlRows(TableRows):
         cells = [table[name] for name in (*self._features, *([] if self._users is None else [USER]))]
         return {} if hashed is None else {name: hashed(cells) for name in names}
 
-    def _engine_facts(self) -> tuple[int, Seen]:
+    def _engine_facts(self) -> tuple[int, RowFacts]:
         """Return the number of rows, and the facts of the usable ones, by the engine."""
         rows = self._snapshot()
         in_use, odd = usable(rows, self._features), {}
@@ -236,7 +236,7 @@ class SqlRows(TableRows):
         figures = self._sums(rows, used=in_use.sum(), **marks, **odd)
         if figures.get(ODD):
             raise InvalidInput(NO_NAME)
-        return figures["rows"], Seen(figures["used"], figures.get(MARK))
+        return figures["rows"], RowFacts(figures["used"], figures.get(MARK))
 
     def _sums(self, table: Any, **figures: Any) -> dict[str, int]:
         """Return whole numbers that a table adds up to, and its number of rows."""
@@ -244,10 +244,10 @@ class SqlRows(TableRows):
         return {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
 
     @property
-    def _round_facts(self) -> Seen:
+    def _round_facts(self) -> RowFacts:
         """Facts of the rows that every round reads."""
         return self._all_facts if self._kept_facts is None else self._kept_facts
 
-    def _recognise(self, rows: int, mark: int, expected: Seen) -> None:
+    def _recognise(self, rows: int, mark: int, expected: RowFacts) -> None:
         """Raise InvalidInput unless these are the expected rows. Args: mark, the sum of their hashes."""
-        refuse_other(Seen(rows, mark if self._marked or self._watched_here else None), expected)
+        refuse_changed(RowFacts(rows, mark if self._marked or self._watched_here else None), expected)

@@ -19,12 +19,12 @@ from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database, dialect_of
-from cloister.rows.databases.features import table_columns, typed
-from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.features import table_columns, with_actual_types
+from cloister.rows.databases.lattices import snap_rows
 from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, NotCompiled
 from cloister.rows.databases.users import USER
-from cloister.rows.databases.watched import Batches, Pass, Passed, Seen
+from cloister.rows.databases.watched import Batches, Pass, PassResult, RowFacts
 from cloister.rows.keywords import Texts
 from cloister.rows.options import Reading
 from cloister.rows.reading import (
@@ -94,7 +94,7 @@ class SqlTable(SqlRows):
                 "words are counted where rows are read by this process, and these are in a database: fetch them, as in "
                 "table.to_pandas(), or save them as Parquet"
             )
-        table = typed(table, dialect_of(table.get_backend()))
+        table = with_actual_types(table, dialect_of(table.get_backend()))
         chosen = select(table_columns(table), reading)
         database = Database(table, bool(reading.materialise), reading.user_column is not None)
         if passes == "workers" and database.dialect.spread is None:
@@ -178,7 +178,7 @@ class SqlTable(SqlRows):
             if self._owned:
                 self._database.backend.disconnect()
 
-    def _count_rows(self) -> tuple[int, Seen]:
+    def _count_rows(self) -> tuple[int, RowFacts]:
         if not self._watched_here:
             return super()._count_rows()
         workers = self._pass_kind == "workers"
@@ -194,7 +194,7 @@ class SqlTable(SqlRows):
         description = Described()
         try:
             rows = attrs.evolve(self._usable, terms=self._database.terms)
-            return Compiled.of(snapped(rows, description.of(round.domain)), parts, description)
+            return Compiled.of(snap_rows(rows, description.of(round.domain)), parts, description)
         except NotCompiled as error:
             if self._told is not None:
                 self._told(f"{error}: rows are located in Python, a batch at a time")
@@ -232,11 +232,11 @@ class SqlTable(SqlRows):
         self._held = chunks if room >= 0 else None
 
     @property
-    def _watched(self) -> tuple[Any, Seen | None]:
+    def _watched(self) -> tuple[Any, RowFacts | None]:
         """The rows of a pass that is no query, and the expected facts of the usable ones, if known."""
         return (self._snapshot(), self._seen) if self._watched_here else (self._usable.table, self._round_facts)
 
-    def _read(self, table: Any, expected: Seen | None, numbered: bool = False) -> Generator[Chunk]:
+    def _read(self, table: Any, expected: RowFacts | None, numbered: bool = False) -> Generator[Chunk]:
         """Yield rows in batches; at least one, which may be empty.
 
         Args:
@@ -245,7 +245,10 @@ class SqlTable(SqlRows):
             numbered: whether users have numbers; else all are 0.
         """
         reading = self._batches(numbered)
-        batches, total = self._database.batches(table.select(*reading.columns), chunk_rows(self.dimension)), Seen(0, 0)
+        batches, total = (
+            self._database.batches(table.select(*reading.columns), chunk_rows(self.dimension)),
+            RowFacts(0, 0),
+        )
         for chunk, part in reading.chunks(batches):
             total = total.plus(part)
             yield chunk
@@ -255,18 +258,18 @@ class SqlTable(SqlRows):
         named = [USER] if self._users is not None and (numbered or self._copy is None) else []
         return Batches(list(self._features), self._marked, named, self._watched_here, numbered)
 
-    def _check_facts(self, facts: Seen, expected: Seen | None) -> None:
+    def _check_facts(self, facts: RowFacts, expected: RowFacts | None) -> None:
         """Remember the facts of the rows of a pass, or compare them with those that are expected."""
         if expected is None:
             self._seen = facts
         else:
             self._recognise(facts.rows, facts.mark or 0, expected)
 
-    def _spread(self, round: Round[Any] | None) -> Passed:
+    def _spread(self, round: Round[Any] | None) -> PassResult:
         """Make one pass by the engine's workers, over the rows of a round, or all of them."""
         table, expected = self._watched
         reading = self._batches()
-        passed = self._database.spread(table.select(*reading.columns), Pass(reading, round), Passed.merge)
+        passed = self._database.spread(table.select(*reading.columns), Pass(reading, round), PassResult.merge)
         self._check_facts(passed.seen, expected)
         return passed
 

@@ -1,13 +1,7 @@
-"""Which bucket a row is in, in SQL: the bucketings of ``docs/reference/format_questions.md``.
+"""Bucketings of ``docs/reference/format_questions.md`` as SQL expressions: the bucket of each row.
 
 Not compiled: ``nets``, whose points are found by sorting the remainders of each row and named by hashes that wrap
-around at 2^64, which engines refuse as an overflow; and kinds of methods under local trust, which no curator asks with.
-
-Buckets around public centres, in SQL: ``centers``, ``distances``.
-
-Buckets that are boxes, in SQL: ``grid``, ``quadtree``, ``columns``; values of columns in groups: ``facets``.
-
-Buckets by the directions of rows, in SQL: ``directions``, ``signs``, ``shells``.
+around at 2^64, which engines refuse as an overflow; and the kinds used under local trust, which no curator asks for.
 
 Products of rows and directions are integers below 2^53, exact in doubles.
 """
@@ -49,9 +43,9 @@ from cloister.rows.databases.stage import (
 
 
 def nearest(stage: Stage, centers: Ints) -> tuple[Stage, Expr, Expr]:
-    """The index of each row's nearest centre (k, d), the lowest of equals, and their squared distance.
+    """Return the index of each row's nearest centre (k, d), the lowest on ties, and their squared distance.
 
-    As ``core.nearest`` does it: S (|c|^2 - 2 <x, c>) + j, S a power of two >= k, orders centres by distance and then by
+    As in ``core.nearest``: S (|c|^2 - 2 <x, c>) + j, with S a power of two >= k, orders centres by distance and then by
     index; every partial sum is below 2^53.
     """
     refuse_long(stage, centers.size)
@@ -61,39 +55,39 @@ def nearest(stage: Stage, centers: Ints) -> tuple[Stage, Expr, Expr]:
         total([product(-(c << (bits + 1)), stage.x), number((int((c**2).sum()) << bits) + j)])
         for j, c in enumerate(centers)
     ]
-    stage, (least,) = stage.add(ibis.least(*lines) if len(lines) > 1 else lines[0])
-    index = stage[least].cast("int64") & ((1 << bits) - 1)
-    return stage, index, floored(stage[least] * number(2.0**-bits)) + squared(stage.x)
+    stage, (least_score,) = stage.add(ibis.least(*lines) if len(lines) > 1 else lines[0])
+    index = stage[least_score].cast("int64") & ((1 << bits) - 1)
+    return stage, index, floored(stage[least_score] * number(2.0**-bits)) + squared(stage.x)
 
 
 def norm(points: Ints) -> int:
-    """The largest norm of points (m, d), rounded up."""
+    """Return the largest norm of points (m, d), rounded up."""
     return int(np.ceil(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1).max())))
 
 
 def within_edges(squares: Expr, edges: Ints) -> Expr:
-    """How many of the ascending edges are below a squared distance, an integer."""
+    """Return how many of the ascending edges are below a squared distance."""
     return where_below(squares, edges + 1, [integer(i) for i in range(len(edges) + 1)])
 
 
-def by_center(stage: Stage, cells: Description, known: Described) -> Located:
-    centers, within = known.array(cells["centers"]), cells["within"]
+def by_center(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    centers, within = descriptions.array(cells["centers"]), cells["within"]
     stage, index, distance = nearest(stage, centers)
     if within is not None:
         index = ibis.ifelse(distance > number(within**2), -1, index)
     return one_level(stage, index, Near(centers, within))
 
 
-def by_distance(stage: Stage, cells: Description, known: Described) -> Located:
-    stage, index, distance = nearest(stage, known.array(cells["centers"]))
+def by_distance(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    stage, index, distance = nearest(stage, descriptions.array(cells["centers"]))
     stage, (group, squares) = stage.add(index, distance)
     edges = np.array(cells["edges"], np.int64)
     first = stage[group] * (len(edges) + 1) if cells["kind"] == "grouped" else 0
     return one_level(stage, within_edges(stage[squares], edges) + first)
 
 
-def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
-    """floor(a / b) of doubles is that of the integers, since |a| + b < 2^53."""
+def by_grid(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    """Compile a grid: floor(a / b) of doubles is that of the integers, since |a| + b < 2^53."""
     sides, parts = cells["sides"], cells["parts"]
     refuse_inexact(math.prod(parts))
     strides = list(accumulate(parts[:0:-1], int.__mul__, initial=1))[::-1]
@@ -105,31 +99,34 @@ def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
     return one_level(stage, total(steps).cast("int64"))
 
 
-def by_facet(stage: Stage, cells: Description, known: Described) -> Located:
-    """Of a category's columns the first that is positive; if none is, the code behind them. Of a number its part: floor
-    of doubles as in ``by_grid``."""
-    # each level's query puts all columns on the lattice, by 16 constants each; PostgreSQL's rows end at 1,664 numbers
+def by_facet(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    """Compile column values in groups.
+
+    A categorical column's code is its first positive feature, or one more than the last code if none is. A number's
+    code is its bin: floor of doubles as in ``by_grid``.
+    """
+    # every level's query snaps all columns with 16 constants each; PostgreSQL allows 1,664 columns
     refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
-    near = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], known)
-    found = attrs.evolve(near.stage, row=stage.row)
+    near_buckets = locate(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], descriptions)
+    located_stage = attrs.evolve(near_buckets.stage, row=stage.row)
     ids = list[Expr]()
     for (place, values), room in zip(cells["facets"], cells["of_group"], strict=True):
         if values:
-            listed = found.x[place : place + values]
+            listed = located_stage.x[place : place + values]
             codes = [ibis.ifelse(x > 0, integer(code), integer(values)) for code, x in enumerate(listed)]
             code = ibis.least(*codes) if values > 1 else codes[0]
         else:
             side, bins = cells["sides"][place], cells["bins"]
             refuse_inexact(2 * side * (bins + 1))
-            inside = clipped(found.x[place], -side, side) + number(side)
+            inside = clipped(located_stage.x[place], -side, side) + number(side)
             code = ibis.least(floored(inside * number(bins) / number(2 * side)), number(bins - 1)).cast("int64")
-        ids.append(found[near.first] * integer(room) + code)
-    found, names = found.add(*ids)
-    return Located(found, tuple(names), tuple((level, 0) for level in range(len(names))))
+        ids.append(located_stage[near_buckets.first] * integer(room) + code)
+    located_stage, names = located_stage.add(*ids)
+    return Located(located_stage, tuple(names), tuple((level, 0) for level in range(len(names))))
 
 
-def by_columns(stage: Stage, cells: Description, known: Described) -> Located:
-    """Counted by the finest bins of each column: sides are powers of two, so that no product is rounded."""
+def by_columns(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    """Compile bins per column, counted by the finest ones: sides are powers of two, so that no product is rounded."""
     depth = cells["depth"]
     moved = stage.moved(
         [
@@ -138,32 +135,32 @@ def by_columns(stage: Stage, cells: Description, known: Described) -> Located:
             if side
         ]
     )
-    found, names = moved.add(*(clipped(code, 0, 16**depth - 1).cast("int64") for code in moved.x))
+    coded, names = moved.add(*(clipped(code, 0, 16**depth - 1).cast("int64") for code in moved.x))
     levels = [(column, 4 * (depth - 1 - level)) for column in range(len(names)) for level in range(depth)]
-    return Located(attrs.evolve(found, row=stage.row), tuple(names), tuple(levels))
+    return Located(attrs.evolve(coded, row=stage.row), tuple(names), tuple(levels))
 
 
-def by_quadtree(stage: Stage, cells: Description, known: Described) -> Located:
-    """Counted by the deepest cells: each interval of a column adds its own bits to a cell's path."""
+def by_quadtree(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    """Compile a quadtree, counted by the deepest cells: each interval of a column adds its bits to the cell's path."""
     order, top = cells["order"], cells["top"]
-    cuts = [known.array(entry) for entry in cells["cuts"]]
+    cuts = [descriptions.array(entry) for entry in cells["cuts"]]
     refuse_wide(sum(len(of) for of in cuts))
     subspace = cells["subspace"]
-    image = stage if subspace is None else _projected(stage, subspace, known)
+    image = stage if subspace is None else _projected(stage, subspace, descriptions)
     sides = [longest(stage)] * len(cuts) if subspace is None else subspace["sides"]
     paths = [
         stage.steps(y, of, _paths(order, j, len(of) + 1), side)
         for j, (y, of, side) in enumerate(zip(image.x, cuts, sides, strict=True))
         if len(of)
     ]
-    found, names = image.add(total(paths) if paths else integer(0))
+    coded, names = image.add(total(paths) if paths else integer(0))
     return Located(
-        attrs.evolve(found, row=stage.row), tuple(names), tuple((0, len(order) - i) for i in range(top, len(order) + 1))
+        attrs.evolve(coded, row=stage.row), tuple(names), tuple((0, len(order) - i) for i in range(top, len(order) + 1))
     )
 
 
-def _projected(stage: Stage, subspace: Description, known: Described) -> Stage:
-    matrix, bits = known.array(subspace["matrix"]), subspace["bits"]
+def _projected(stage: Stage, subspace: Description, descriptions: Described) -> Stage:
+    matrix, bits = descriptions.array(subspace["matrix"]), subspace["bits"]
     refuse_long(stage, matrix.size)
     refuse_inexact(norm(matrix.T) * longest(stage))
     stage = stage.moved([floored(product(column, stage.x) * number(2.0**-bits)) for column in matrix.T])
@@ -171,22 +168,22 @@ def _projected(stage: Stage, subspace: Description, known: Described) -> Stage:
 
 
 def _paths(order: list[int], column: int, intervals: int) -> Ints:
-    """What each interval of a column adds to the id of a cell: its bits, the highest first, where the column's turns
-    are."""
+    """Return the bits of a cell's id that each interval of a column sets, at the levels that split the column."""
     places = [len(order) - 1 - level for level, split in enumerate(order) if split == column][::-1]
     numbers = np.arange(intervals)
     return np.asarray(np.bitwise_or.reduce([(numbers >> bit & 1) << place for bit, place in enumerate(places)]))
 
 
-def by_direction(stage: Stage, cells: Description, known: Described) -> Located:
-    return one_level(*_direction(stage, longest(stage), known.array(cells["around"])))
+def by_direction(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    return one_level(*_direction(stage, longest(stage), descriptions.array(cells["around"])))
 
 
 def _direction(stage: Stage, reach: int, around: Ints) -> tuple[Stage, Expr]:
-    """The cell of a row x of norm at most ``reach``: 2 j, j the lowest of the directions (m, d) with the largest |<a,
-    x>|, and 1 more if the product is negative.
+    """Return the cell of a row x of norm at most ``reach``.
 
-    The largest is found in pairs, pairs of pairs and so on, each of them a column, and then followed down again.
+    It is 2 j, where j is the lowest of the directions a (m, d) with the largest |<a, x>|, plus 1 if the product is
+    negative. The maximum is taken over pairs, pairs of pairs and so on, each in a column of its own, and then traced
+    back.
     """
     refuse_long(stage, around.size)
     refuse_inexact(norm(around) * reach)
@@ -203,7 +200,7 @@ def _direction(stage: Stage, reach: int, around: Ints) -> tuple[Stage, Expr]:
 
 
 def _followed(stage: Stage, rounds: list[list[str]], height: int, at: int) -> Expr:
-    """The cell below this entry of a round, which holds the largest product of all."""
+    """Return the cell below this entry of a round, which holds the largest product."""
     if height == 1:
         return ibis.ifelse(stage[rounds[0][at]] < 0, integer(2 * at + 1), integer(2 * at))
     left = _followed(stage, rounds, height - 1, 2 * at)
@@ -213,8 +210,8 @@ def _followed(stage: Stage, rounds: list[list[str]], height: int, at: int) -> Ex
     return ibis.ifelse(stage[rounds[height - 1][2 * at]] == stage[rounds[height][at]], left, right)
 
 
-def by_signs(stage: Stage, cells: Description, known: Described) -> Located:
-    around = known.array(cells["around"])
+def by_signs(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    around = descriptions.array(cells["around"])
     refuse_long(stage, around.size)
     refuse_inexact(norm(around) * longest(stage))
     levels = len(around)
@@ -226,40 +223,40 @@ def by_signs(stage: Stage, cells: Description, known: Described) -> Located:
     return Located(stage, tuple(names), tuple((0, levels - 1 - level) for level in range(levels)))
 
 
-def by_shell(stage: Stage, cells: Description, known: Described) -> Located:
+def by_shell(stage: Stage, cells: Description, descriptions: Described) -> Located:
     middle, edges = np.array(cells["middle"], np.int64), np.array(cells["edges"], np.int64)
     reach = longest(stage) + norm(middle[None])
     refuse_inexact(reach**2)
     moved = stage.moved([x - number(m) for x, m in zip(stage.x, middle, strict=True)])
     moved, (squares,) = moved.add(squared(moved.x))
-    moved, cell = _direction(moved, reach, known.array(cells["around"]))
+    moved, cell = _direction(moved, reach, descriptions.array(cells["around"]))
     shell = within_edges(moved[squares], edges)
     return one_level(attrs.evolve(moved, row=stage.row), cell * (len(edges) + 1) + shell)
 
 
-def located(stage: Stage, cells: Description, known: Described) -> Located:
-    """Lattice rows to bucket ids. Raises: NotCompiled: there is no SQL for such buckets, or it would be too long."""
+def locate(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    """Assign lattice rows to bucket ids; raise NotCompiled if there is no SQL for it, or it would be too long."""
     if cells["kind"] not in KINDS:
         raise NotCompiled(f"buckets of kind '{cells['kind']}' have no form in SQL")
-    return KINDS[cells["kind"]](stage, cells, known)
+    return KINDS[cells["kind"]](stage, cells, descriptions)
 
 
-def _one(stage: Stage, cells: Description, known: Described) -> Located:
+def _one(stage: Stage, cells: Description, descriptions: Described) -> Located:
     return one_level(stage, integer(0))
 
 
-def _last(stage: Stage, cells: Description, known: Described) -> Located:
-    found = located(stage, cells["of"], known)
-    group, down = found.levels[-1]
-    return attrs.evolve(found, ids=found.ids[group : group + 1], levels=((0, down),))
+def _last(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    buckets = locate(stage, cells["of"], descriptions)
+    group, down = buckets.levels[-1]
+    return attrs.evolve(buckets, ids=buckets.ids[group : group + 1], levels=((0, down),))
 
 
-def _spared(stage: Stage, cells: Description, known: Described) -> Located:
-    near = located(stage, cells["near"], known)
-    found = located(near.stage, cells["of"], known)
-    spared = found.stage[near.ids[0]].isin(cells["bad"])
-    made, names = found.stage.add(*(ibis.ifelse(spared, -1, found.stage[name]) for name in found.ids))
-    return attrs.evolve(found, stage=made, ids=tuple(names))
+def _spared(stage: Stage, cells: Description, descriptions: Described) -> Located:
+    near_buckets = locate(stage, cells["near"], descriptions)
+    buckets = locate(near_buckets.stage, cells["of"], descriptions)
+    spared = buckets.stage[near_buckets.ids[0]].isin(cells["bad"])
+    made, names = buckets.stage.add(*(ibis.ifelse(spared, -1, buckets.stage[name]) for name in buckets.ids))
+    return attrs.evolve(buckets, stage=made, ids=tuple(names))
 
 
 KINDS: dict[str, Locate] = {
@@ -277,4 +274,4 @@ KINDS: dict[str, Locate] = {
     "quadtree": by_quadtree,
     "facets": by_facet,
 }
-"""How each kind of bucketing is compiled."""
+"""Compiler of each kind of bucketing."""

@@ -1,4 +1,4 @@
-"""A database's address, as people type it, and the table that is meant. No message holds a password."""
+"""Database addresses, and the table that a name refers to; no message contains a password."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, Unkn
 from cloister.rows.databases import duckdb
 from cloister.rows.databases.database import dialect_of
 
-SAID = {
+CONNECTION_FAILURES = {
     "there is no such host": ("resolve host", "translate host name", "name or service not known", "getaddrinfo"),
     "nobody answers there: is the server running?": ("connection refused", "timed out", "timeout", "unreachable"),
     "it asks for a password: give it as PGPASSWORD, or in ~/.pgpass": ("no password supplied",),
@@ -27,7 +27,7 @@ SAID = {
     "this process has it open already, in another way: give a table of that connection, as in "
     "ibis.duckdb.from_connection(con).table('NAME')": ("different configuration",),
     "it is no database of that kind": ("not a valid duckdb", "not a database", "in-memory database"),
-    "it was written by another version of the program": ("version number", "newer version"),
+    "it was written by another version of the engine": ("version number", "newer version"),
     "there is a table or view of that name already": ("already exists",),
     "permission denied": ("permission denied", "insufficient privilege", "forbidden"),
     "there is no such database": ("does not exist", "unknown database", "not found"),
@@ -41,13 +41,13 @@ SAID = {
         "could not parse",
     ),
 }
-"""Message for a connection that fails, by parts of drivers' words, which may quote more than is fit to show."""
+"""Message for a failed connection, by fragments of drivers' messages (which may quote secrets)."""
 
 
 def shown(address: str) -> str:
-    """Address as it may be shown: the kind of database, and its host or file; never a user, a password or settings.
+    """Return the safe part of an address: kind of database, and host or file; never credentials or settings.
 
-    Nobody can tell where a password that is not written as addresses want it ends, so beside one the host is not said.
+    The host is left out if the address may hold an unescaped password, whose end cannot be determined.
     """
     try:
         parts = urlsplit(address)
@@ -64,22 +64,24 @@ def shown(address: str) -> str:
 
 
 def _is_plain(parts: SplitResult) -> bool:
-    """Whether a file's address cannot be that of a server, with a user and a password."""
+    """Return True if a file's address cannot be that of a server, with a user and a password."""
     return not set("@:") & set(parts.netloc + parts.path + parts.query + parts.fragment)
 
 
-def opened(address: str, table: str, threads: int | None = None) -> Any:
-    """A table of a database that is connected to, for reading alone where the engine is embedded.
+def open_table(address: str, table: str, threads: int | None = None) -> Any:
+    """Connect to a database and return one of its tables; embedded engines are opened read-only.
 
     Args:
-        address: as Ibis takes it, such as postgres://user@host/database or duckdb:///lake.db.
-        table: its name; or, where no table is called that, schema.table or catalog.schema.table.
+        address: in Ibis' form, such as postgres://user@host/database or duckdb:///lake.db.
+        table: its name; if no table is called that, schema.table or catalog.schema.table.
         threads: of an embedded engine.
 
-    Raises: UnknownName: there is no such engine or table. InvalidInput: it cannot be connected to or read, with the
-        reason. MissingExtra: the library that speaks to it is not installed.
+    Raises:
+        UnknownName: there is no such engine or table.
+        InvalidInput: the database or table cannot be opened; the message says why.
+        MissingExtra: the driver is not installed.
     """
-    backend = connected(address, threads)
+    backend = connect(address, threads)
     try:
         return table_of(backend, table, shown(address))
     except BaseException:
@@ -87,15 +89,15 @@ def opened(address: str, table: str, threads: int | None = None) -> Any:
         raise
 
 
-def connected(address: str, threads: int | None = None, writable: bool = False) -> Any:
-    """Ibis' backend at an address. Raises: as ``opened``."""
+def connect(address: str, threads: int | None = None, writable: bool = False) -> Any:
+    """Return Ibis' backend for an address; raises as ``open_table``."""
     parts = _parts(address)
     scheme = {"postgresql": "postgres"}.get(parts.scheme, parts.scheme)
-    known = sorted(entry.name for entry in entry_points(group="ibis.backends"))
-    if scheme not in known:
+    schemes = sorted(entry.name for entry in entry_points(group="ibis.backends"))
+    if scheme not in schemes:
         if not address.lstrip().lower().startswith(f"{scheme}://"):
             raise InvalidInput(UNREADABLE)
-        raise UnknownName("kind of database", parts.scheme, known, "(files are given by their paths)")
+        raise UnknownName("kind of database", parts.scheme, schemes, "(files are given by their paths)")
     if threads is not None and scheme != "duckdb":
         raise InvalidInput(f"threads are {scheme}'s own affair: leave them out, or set them there")
     try:
@@ -105,55 +107,60 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
     except CloisterError:
         raise
     except ImportError as error:
-        raise lacking(scheme, "reading") from error
+        raise missing_driver(scheme, "reading") from error
     except Exception as error:  # a driver's message may hold a password
         raise InvalidInput(f"{shown(address)} cannot be opened: {_why(error)}") from None
 
 
 EXTRAS = {"duckdb": ("duckdb", "sql"), "postgres": ("psycopg", "postgres"), "pyspark": ("PySpark", "spark")}
-"""By Ibis' name of an engine: what speaks to it, and the extra that brings it."""
+"""Driver and extra, by Ibis' name of an engine."""
 
 
-def lacking(name: str, purpose: str) -> CloisterError:
-    """The error of an engine whose driver is not installed, with what to install."""
+def missing_driver(name: str, purpose: str) -> CloisterError:
+    """Return the error for an engine whose driver is not installed."""
     if name in EXTRAS:
         return MissingExtra(*EXTRAS[name], f"{purpose} {name}")
     return InvalidInput(f"{purpose} {name} needs more of Ibis: pip install 'ibis-framework[{name}]'")
 
 
-def executed(backend: Any, statement: str, failed: str) -> None:
-    """Have the engine do what a statement says. Args: failed, what is said if it does not. Raises: InvalidInput."""
+def execute(backend: Any, statement: str, failed: str) -> None:
+    """Execute a statement; on failure raise InvalidInput whose message starts with ``failed``."""
     try:
         backend.raw_sql(statement)
     except Exception as error:  # as above
         raise InvalidInput(f"{failed}: {_why(error)}") from None
 
 
-def table_of(backend: Any, name: str, where: str) -> Any:
-    """The table of this name. Args: where, the address as it is shown. Raises: UnknownName, InvalidInput."""
-    first, second, *rest = [*name.split("."), ""]
+def table_of(backend: Any, name: str, shown_address: str) -> Any:
+    """Return the table of this name.
+
+    Raises:
+        UnknownName: there is none.
+        InvalidInput: it cannot be read.
+    """
+    first, second, *remaining = [*name.split("."), ""]
     places: list[tuple[str, Any]] = [(name, None), (name.partition(".")[2], first)]
-    if len(rest) > 1:
-        places.append((".".join(rest[:-1]), (first, second)))
+    if len(remaining) > 1:
+        places.append((".".join(remaining[:-1]), (first, second)))
     for last, place in places:
         if not last:
             continue
         try:
-            own = dialect_of(backend).table
-            found = backend.table(last, database=place) if own is None else own(backend, last, place)
-            found.schema()
+            load_table = dialect_of(backend).table
+            ibis_table = backend.table(last, database=place) if load_table is None else load_table(backend, last, place)
+            ibis_table.schema()
         except TableNotFound:
             continue
-        except Exception as error:  # as above: and engines have names of their own for a table that is not there
+        except Exception as error:  # as above; some engines raise their own error for a missing table
             if _missing(error):
                 continue
-            raise InvalidInput(f"the table '{name}' of {where} cannot be read: {_why(error)}") from None
-        return found
-    raise UnknownName("table", name, _tables(backend), f"(in {where})")
+            raise InvalidInput(f"the table '{name}' of {shown_address} cannot be read: {_why(error)}") from None
+        return ibis_table
+    raise UnknownName("table", name, _tables(backend), f"(in {shown_address})")
 
 
 UNREADABLE = "the database's address cannot be read: write it as in postgres://user@host:5432/database"
-"""Said of an address, and nothing that is in it."""
+"""Message for an invalid address; it quotes nothing of the address."""
 
 
 def _parts(address: str) -> SplitResult:
@@ -171,8 +178,10 @@ def _parts(address: str) -> SplitResult:
 
 
 def _duckdb(parts: SplitResult, threads: int | None, writable: bool) -> Any:
-    given = {name: value for name, value in parse_qsl(parts.query) if name.lower() not in ("read_only", "access_mode")}
-    return ibis.duckdb.connect(_file(parts), read_only=not writable, **{**duckdb.settings(threads), **given})
+    options = {
+        name: value for name, value in parse_qsl(parts.query) if name.lower() not in ("read_only", "access_mode")
+    }
+    return ibis.duckdb.connect(_file(parts), read_only=not writable, **{**duckdb.settings(threads), **options})
 
 
 def _sqlite(parts: SplitResult, threads: int | None, writable: bool) -> Any:
@@ -187,15 +196,16 @@ EMBEDDED: dict[str, Callable[[SplitResult, int | None, bool], Any]] = {"duckdb":
 
 
 def _file(parts: SplitResult) -> str:
-    """The file that an address names: duckdb:///lake.db is absolute to Ibis, and relative to SQLAlchemy.
+    """Return the file of an address: duckdb:///lake.db is absolute for Ibis, and relative for SQLAlchemy.
 
-    Raises: InvalidInput: there is none; an embedded engine would make one.
+    Raises:
+        InvalidInput: the file does not exist (an embedded engine would create it).
     """
     written = unquote(parts.netloc + parts.path)
     absolute = f"/{written.lstrip('/')}" if written.startswith("/") else written
     if not absolute.strip("/"):
         raise InvalidInput(
-            f"{parts.scheme}:// names no file, and rows in memory are those of another connection: give the file, as "
+            f"{parts.scheme}:// names no file, and an in-memory database cannot be shared: give a file, as "
             f"in {parts.scheme}:///lake.db, or in Python a table of Ibis"
         )
     paths = list(dict.fromkeys([absolute, absolute.lstrip("/")]))
@@ -214,20 +224,20 @@ def _file(parts: SplitResult) -> str:
 
 def _why(error: Exception) -> str:
     message = str(error).lower()
-    for said, parts in SAID.items():
+    for meaning, parts in CONNECTION_FAILURES.items():
         if any(part in message for part in parts):
-            return said
+            return meaning
     return f"its driver says {type(error).__name__}"
 
 
 def _missing(error: Exception) -> bool:
-    """Whether a driver's error says that there is no such table, schema or catalog."""
+    """Return True if a driver's error means that a table, schema or catalog does not exist."""
     message = str(error).lower()
     return any(part in message for part in ("does not exist", "not found", "cannot be found", "no such table"))
 
 
 def _tables(backend: Any) -> list[str]:
-    """Names of tables, for an error; none where the engine does not tell."""
+    """Return table names for an error message; empty if the engine cannot list them."""
     try:
         return list(dialect_of(backend).tables(backend))
     except Exception:

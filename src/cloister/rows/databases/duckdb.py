@@ -1,4 +1,4 @@
-"""DuckDB: embedded, its transactions are snapshots.
+"""DuckDB dialect: an embedded engine whose transactions are snapshots.
 
 A row's hash adds 0.05 s to a round over 20 million rows of 8 columns.
 """
@@ -23,20 +23,24 @@ from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, built
 from cloister.rows.databases.stage import Expr, stepped
 
 MEMORY = "512MB"
-"""Memory of a database opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
-Rounds over 20 million rows of 8 columns then take 740 MB in all, sorted or not."""
+"""Memory limit of a database opened here, for tables, groups and sorted rows; the rest is spilled to disk.
+
+Rounds over 20 million rows of 8 columns then take 740 MB in all, sorted or not.
+"""
 
 
 SLICE = 0.1
-"""Seconds after which a Ctrl-C is looked for."""
+"""Seconds between checks for Ctrl-C."""
 
 
 def settings(threads: int | None = None) -> dict[str, Any]:
-    """Settings of a connection to a database that is opened here, for one run.
+    """Return connection settings for a database opened for one run.
 
-    It takes bounded memory, spills to a private folder that is removed with this process, and downloads nothing.
+    Memory is bounded, spilled data goes to a private folder that is removed with this process, and nothing is
+    downloaded.
 
-    Args: threads, by default one per core.
+    Args:
+        threads: default one per core.
     """
     return {
         "memory_limit": MEMORY,
@@ -48,13 +52,13 @@ def settings(threads: int | None = None) -> dict[str, Any]:
 
 @cache
 def _folder() -> TemporaryDirectory[str]:
-    """A folder that nobody else can look into."""
+    """Create a folder that only this user can read."""
     return TemporaryDirectory(prefix="cloister-")
 
 
-def _begun(backend: Any, keeps: bool) -> End:
+def _begin(backend: Any, keeps: bool) -> End:
     if _transaction(backend) == _transaction(backend):
-        return lambda: None  # its owner's
+        return lambda: None  # the owner's transaction
     backend.raw_sql("BEGIN TRANSACTION READ ONLY")
 
     def ended() -> None:
@@ -64,20 +68,22 @@ def _begun(backend: Any, keeps: bool) -> End:
 
 
 def _transaction(backend: Any) -> Any:
-    """The number of the transaction that this statement is in: of its own, unless one was begun."""
+    """Return the id of the current transaction: a new one for each statement, unless one is open."""
     return backend.raw_sql("SELECT txid_current()").fetchall()
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    found = builtin("hash", cells, "uint64")
-    if len(cells) > 1:  # the last one's hash is only XORed with what is mixed of the others
-        found = builtin("hash", [found], "uint64")
-    return (found & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
+    row_hash = builtin("hash", cells, "uint64")
+    if len(cells) > 1:  # the last cell's hash is only XORed with the mixed hash of the others
+        row_hash = builtin("hash", [row_hash], "uint64")
+    return (row_hash & (HASHES - 1)).cast("int64")  # sums and products of unsigned integers take 128 bits
 
 
 def _finite(column: Expr) -> Expr:
-    """By a function of the column as it is stored: DuckDB leaves comparisons out where a Parquet file's statistics say
-    how they end, and those say nothing of NaN. (A column that is cast it may even take for a constant.)"""
+    """Test the column as stored: DuckDB prunes comparisons by a Parquet file's statistics, which ignore NaN.
+
+    It may even take a cast column for a constant.
+    """
     return builtin("isfinite", [column], "boolean")
 
 
@@ -88,9 +94,12 @@ def _batches(expression: Any, size: int) -> Any:
 
 
 def _interruptible(con: Any, work: Callable[[], Any]) -> Any:
-    """DuckDB's answer. In the main thread it loses about every second Ctrl-C, so it works in one of its own, which
-    a Ctrl-C leaves to end by itself wherever it comes. It is waited for in slices: where a library handles signals too,
-    as Polars does, the system takes an endless wait up again, and Python never learns of the Ctrl-C."""
+    """Run a DuckDB query such that Ctrl-C interrupts it.
+
+    In the main thread DuckDB loses about every second Ctrl-C, so the query runs in a thread of its own, which is
+    interrupted until it ends. The main thread waits in slices: where a library handles signals too, as Polars does, the
+    system resumes an endless wait, and Python never learns of the Ctrl-C.
+    """
     answer: Future[Any] = Future()
 
     def works() -> None:
@@ -121,48 +130,51 @@ def _text(column: Expr) -> Expr:
 
 
 def _terms(backend: Any) -> int:
-    """A product takes a thread 2 ns a row; here, one thread reads a row in 0.2 us and has products almost for nothing.
+    """Return 256 products per thread: a product takes a thread 2 ns per row.
 
-    With so many products a query takes about twice as long as reading the rows does, and they stay where they are.
+    One thread of this process reads a row in 0.2 us and computes products almost for free. With so many products a
+    query takes about twice as long as reading the rows, but the rows stay where they are.
     """
     ((threads,),) = backend.raw_sql("SELECT current_setting('threads')").fetchall()
     return 256 * int(threads)
 
 
 def _streams(backend: Any, columns: int) -> tuple[bool, str]:
-    """Measured with two threads, on 1 and 4 million rows of 4 and 8 columns: a pass of our own over the stream takes
-    0.7 to 1.0 of the query's time, and 0.4 to 1.0 where rows are held. A query gets faster with every thread. Nothing
-    is said of it: rows are in this process either way."""
+    """Stream with at most two threads; a query gets faster with every thread.
+
+    Measured with two threads, on 1 and 4 million rows of 4 and 8 columns: a pass over the stream takes 0.7 to 1.0 of
+    the query's time, and 0.4 to 1.0 where rows are cached. No reason is shown: rows are local either way.
+    """
     ((threads,),) = backend.raw_sql("SELECT current_setting('threads')").fetchall()
     return int(threads) <= 2, ""
 
 
 def _tables(backend: Any) -> list[str]:
-    found = backend.con.sql(
+    rows = backend.con.sql(
         "SELECT table_catalog IN (current_database(), 'temp'), table_schema = current_schema(), table_catalog, "
         "table_schema, table_name FROM information_schema.tables"
     ).fetchall()
     return [
-        ".".join([*([] if here else [catalog]), *([] if here and near else [schema]), name])
-        for here, near, catalog, schema, name in found
+        ".".join([*([] if in_catalog else [catalog]), *([] if in_catalog and in_schema else [schema]), name])
+        for in_catalog, in_schema, catalog, schema, name in rows
     ]
 
 
 COMPUTED = {"InvalidInputException", "ConversionException", "OutOfRangeException"}
-"""DuckDB's errors of data, and those that somebody raises."""
+"""DuckDB's errors of data, and errors raised by users."""
 
 
 FEW = 8
-"""Cuts that are compared one after the other."""
+"""Number of cuts that are compared one after the other."""
 
 LISTED = 2**14
-"""Most cells of a list."""
+"""Maximum length of a list."""
 
 
 def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
-    """By lists, of cells so narrow that none has two cuts: a tenth of the time of nested comparisons.
+    """Look values up in lists, by cells so narrow that none has two cuts: a tenth of the time of nested comparisons.
 
-    A cell knows its cut, if it has any, and the values below and from there on.
+    A cell stores its cut, if any, and the values below and above it.
     """
     ends, last = np.unique(cuts[::-1], return_index=True)
     shift = int(np.diff(ends).min(initial=2 * reach + 1)).bit_length() - 1
@@ -172,22 +184,22 @@ def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
     after = len(cuts) - last
     first = np.searchsorted(ends, starts)
     there = np.append(ends, EXACT)[first]
-    before = np.append(0, after)[first]
-    then = np.where(there < starts + 2**shift, np.append(after, 0)[first], before)
+    values_before = np.append(0, after)[first]
+    then = np.where(there < starts + 2**shift, np.append(after, 0)[first], values_before)
     cell = (x.cast("int64") + reach) >> shift
     beyond = (x.cast("int64") >= _at(there, cell)).cast("int64")
-    return _at(values[np.stack([before, then], axis=1).ravel()], 2 * cell + beyond)
+    return _at(values[np.stack([values_before, then], axis=1).ravel()], 2 * cell + beyond)
 
 
 def _at(values: Ints, place: Expr) -> Expr:
-    """values[place]. The list is one text: many literals take long to read."""
+    """Return values[place]; the list is written as one text, since many literals are slow to parse."""
     text: Expr = ibis.literal(str(values.tolist()))
     listed = text.cast("array<int64>")  # pyright: ignore[reportCallIssue, reportArgumentType]  # any type of Ibis' will do
     return builtin("list_extract", [listed, place + 1], "int64")
 
 
 DUCKDB = Dialect(
-    begin=_begun,
+    begin=_begin,
     hashed=_hashed,
     text=_text,
     utf8=_utf8,

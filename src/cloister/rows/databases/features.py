@@ -1,9 +1,7 @@
-"""Columns of a table as features: doubles, and NULL where a cell is missing or not finite.
+"""Table columns as features: doubles, with NULL where a cell is missing or not finite.
 
-What a cell is as a number follows from its declared type: integers, floats, decimals and booleans (0, 1), with one
-correct rounding. Values of a category become features of 0 and 1 by ``rows.databases.features``.
-
-Categories in SQL: a column of public values as features of 0 and 1, equal where ``rows.categories`` says so.
+Integers, floats, decimals and booleans (0, 1) are converted by their declared type, with one correct rounding. Columns
+of public categories become features of 0 and 1, by the equality of ``rows.categories``.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ from cloister.rows.databases.stage import Expr, Fence, Stage, every, finite, num
 from cloister.rows.selection import Selection
 
 WHOLE = re.compile("0|-?[1-9][0-9]*")
-"""A whole number, as ``canonical`` writes it."""
+"""Whole number in the form of ``canonical``."""
 
 
 def one_hot(column: Expr, category: Category, dialect: Dialect) -> list[Expr]:
-    """The features of a column, all NULL where its cell is missing."""
+    """Return the features of a category, all NULL if the cell is missing."""
     there, equal = _compared(column, dialect)
     return [
         ibis.ifelse(there, ibis.ifelse(equal(value), number(1), number(0)), ibis.null("float64"))
@@ -36,7 +34,7 @@ def one_hot(column: Expr, category: Category, dialect: Dialect) -> list[Expr]:
 
 
 def _compared(column: Expr, dialect: Dialect) -> tuple[Expr, Callable[[str], Any]]:
-    """Whether a cell is there, and whether it equals a value. In a number nothing is spelled: it has one text."""
+    """Return whether a cell is present, and a test of whether it equals a value; a number has one spelling."""
     kind = column.type()
     if kind.is_boolean():
         return column.notnull(), lambda value: {"true": column, "false": ~column}.get(value, False)
@@ -47,7 +45,7 @@ def _compared(column: Expr, dialect: Dialect) -> tuple[Expr, Callable[[str], Any
         return finite(double), lambda value: _float(double, value)
     cells = dialect.text(column)
     there = cells.notnull()
-    if kind.is_decimal():  # PostgreSQL's may be none
+    if kind.is_decimal():  # PostgreSQL's decimals may be NaN or infinite
         for none in ("NaN", "Infinity", "-Infinity"):
             there = there & ~same(cells, none, dialect)
     return there, lambda value: _spelled(cells, value, dialect)
@@ -69,50 +67,52 @@ def _float(column: Expr, value: str) -> Any:
 
 
 def _spelled(text: Expr, value: str, dialect: Dialect) -> Any:
-    """Whether this is one of the texts that ``canonical`` makes this value of: 3 is also '3.' and '3.00'."""
+    """Return whether ``canonical`` maps a text to this value: 3 is also '3.' and '3.00'."""
     if value in ("true", "false"):
         return same(text.lower(), value, dialect)
-    found = same(text, value, dialect)
+    equal = same(text, value, dialect)
     if WHOLE.fullmatch(value):
         for stem in (f"{value}.", "-0.")[: 2 if value == "0" else 1]:
             zeros_alone = same(text.replace("0", ""), stem.replace("0", ""), dialect)
-            found = found | (same(text.left(len(stem)), stem, dialect) & zeros_alone)
-    return found
+            equal = equal | (same(text.left(len(stem)), stem, dialect) & zeros_alone)
+    return equal
 
 
 FINITE = "finite"
-"""The column that says whether all floats of a row are finite, of engines that have ``Dialect.finite``."""
+"""Column that says whether all floats of a row are finite, for engines with ``Dialect.finite``."""
 
 DIGITS = 15
-"""Decimals of so many digits are quotients of two whole doubles, and engines divide those. Of longer ones some round
-twice, DuckDB where there is no fraction (as in HUGEINT)."""
+"""Decimals of so many digits are quotients of two whole doubles, which engines divide correctly.
+
+Some longer ones are rounded twice; in DuckDB those without a fraction (as in HUGEINT).
+"""
 
 
 def table_columns(table: Any) -> list[TableColumn]:
-    """The columns of a table, by their declared types."""
+    """Return the columns of a table, with the kinds of their declared types."""
     return [TableColumn(name, _kind(kind)) for name, kind in table.schema().items()]
 
 
 def table_name(table: Any) -> str:
-    """The engine's name of a table; empty for the answer to a query."""
-    found = table.op()
-    return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
+    """Return the engine's name of a table; empty for a query."""
+    operation = table.op()
+    return str(operation.name) if isinstance(operation, ops.DatabaseTable) else ""
 
 
-def typed(table: Any, dialect: Dialect) -> Any:
-    """Return the table with the types that its columns have (``Dialect.table``), if it is a table and no expression."""
-    found = table.op()
-    if dialect.table is None or not isinstance(found, ops.DatabaseTable):
+def with_actual_types(table: Any, dialect: Dialect) -> Any:
+    """Return the table with its actual column types (``Dialect.table``); other expressions are unchanged."""
+    operation = table.op()
+    if dialect.table is None or not isinstance(operation, ops.DatabaseTable):
         return table
-    place = found.namespace.database, found.namespace.catalog
-    with suppress(Exception):  # a connection that cannot answer says so when rows are asked of it
-        return dialect.table(table.get_backend(), found.name, place[0] if place[1] is None else place[::-1])
+    place = operation.namespace.database, operation.namespace.catalog
+    with suppress(Exception):  # a broken connection fails again when rows are read, with a message
+        return dialect.table(table.get_backend(), operation.name, place[0] if place[1] is None else place[::-1])
     return table
 
 
 def table_names(table: Any) -> list[str]:
-    """The engine's names of all tables and views that an expression reads."""
-    return sorted({str(each.name) for each in table.op().find(ops.DatabaseTable)})
+    """Return the names of all tables and views that an expression reads."""
+    return sorted({str(operation.name) for operation in table.op().find(ops.DatabaseTable)})
 
 
 def _kind(kind: Any) -> Kind:
@@ -129,12 +129,12 @@ def _kind(kind: Any) -> Kind:
     return "text" if kind.is_string() else "other"
 
 
-def featured(
+def feature_table(
     table: Any, chosen: Selection, dialect: Dialect, beside: Mapping[str, Expr] | None = None
 ) -> tuple[Any, tuple[str, ...]]:
-    """The features of all rows, as doubles or NULL, and the names of their columns.
+    """Return a table of the features as doubles or NULL, and the names of their columns.
 
-    Args: beside, more columns of the answer, by names that are no feature's.
+    ``beside`` holds additional columns, by names that no feature has.
     """
     features = features_of(table, chosen, dialect)
     floats = [table[name] for name in chosen.used if table[name].type().is_floating()]
@@ -143,16 +143,16 @@ def featured(
 
 
 def features_of(table: Any, chosen: Selection, dialect: Dialect) -> dict[str, Expr]:
-    """The features of a row, called c0, c1, ..., as doubles or NULL."""
-    found = list[Expr]()
+    """Return the features, named c0, c1, ..., as doubles or NULL."""
+    columns = list[Expr]()
     for name in chosen.used:
         category = chosen.category(name)
-        found += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect)
-    return {f"c{j}": feature for j, feature in enumerate(found)}
+        columns += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect)
+    return {f"c{j}": feature for j, feature in enumerate(columns)}
 
 
 def _number(column: Expr, dialect: Dialect) -> Expr:
-    """A column as doubles."""
+    """Convert a column to doubles."""
     kind = column.type()
     if kind.is_decimal() and (kind.precision or 0) > DIGITS:
         column = column.cast("string")
@@ -160,11 +160,11 @@ def _number(column: Expr, dialect: Dialect) -> Expr:
 
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:
-    """Whether a row can be used: no cell is missing or infinite."""
+    """Return whether a row is usable: no cell is missing or infinite."""
     cells = [finite(table[name]) for name in features]
     return every([table[FINITE].fill_null(False), *cells] if FINITE in table.columns else cells)
 
 
-def used(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:
-    """The rows that can be used."""
+def usable_rows(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:
+    """Return the usable rows."""
     return Stage(table.filter(usable(table, features)), features, fence)

@@ -1,10 +1,9 @@
-"""Rows put on the lattice in SQL: the domains of ``docs/reference/format_questions.md``, operation for operation.
+"""Domains of ``docs/reference/format_questions.md`` in SQL, operation for operation: rows are snapped to the lattice.
 
-Some engines refuse a difference, product or quotient that is beyond all doubles, or so small that it becomes zero,
-where IEEE gives infinity and zero. Rows are moved before that, to where they are snapped to the same point; why that is
-so stands at each kind.
+Some engines raise where IEEE 754 overflows to infinity or underflows to zero. Rows are clipped before that, to values
+that snap to the same point; each kind says why.
 
-Vectors that are no longer than their bound, in SQL: ``shrink`` of ``docs/reference/format_questions.md``.
+Also ``shrink`` of the same document: vectors that exceed their bound are scaled to keep it.
 """
 
 from __future__ import annotations
@@ -34,15 +33,16 @@ from cloister.rows.databases.stage import (
 )
 
 UNDER = 1 - 2.0**-30
-"""Factor just below 1: with it rounding in a product cannot cross an integer."""
+"""Factor just below 1, so that rounding in a product cannot cross an integer."""
 
 
-def shrunk(stage: Stage, bound: Bound, longest: int) -> Stage:
-    """Rows of integers that may be beyond a bound, made to keep it. Args: longest, their largest norm.
+def shrink(stage: Stage, bound: Bound, longest: int) -> Stage:
+    """Shrink integer rows with norms of at most ``longest`` to a bound.
 
-    Nothing is divided by zero, whichever branch an engine works out.
+    No branch divides by zero, since an engine may evaluate all of them.
 
-    Raises: NotCompiled: their squared lengths are not exact in doubles.
+    Raises:
+        NotCompiled: squared lengths are not exact in doubles.
     """
     if longest**2 >= EXACT:
         raise NotCompiled("squared lengths of such vectors are not exact in doubles")
@@ -61,28 +61,28 @@ def _scaled(stage: Stage, which: Expr, factor: Expr) -> Stage:
     return stage.moved([truncated(x * stage[scale]) for x in stage.x])
 
 
-def keeps(vectors: Bound, bound: Bound) -> bool:
-    """Whether no vector of one bound is beyond another, so that ``shrink`` leaves all of them as they are."""
+def is_within(vectors: Bound, bound: Bound) -> bool:
+    """Return True if every vector within one bound is within the other, so that ``shrink`` changes none."""
     return vectors.l2 <= bound.l2 and (bound.l1 == bound.implied or vectors.l1 <= bound.l1)
 
 
 FAR = 2.0**80
-"""Lattice steps that a row's column may be away from the middle of a ball."""
+"""Maximum distance of a row's column from the middle of a ball, in lattice steps."""
 
 
-def snapped(stage: Stage, domain: Description) -> Stage:
-    """Rows of features to lattice rows. Raises: NotCompiled: there is no SQL for such a domain."""
+def snap_rows(stage: Stage, domain: Description) -> Stage:
+    """Snap rows of features to the lattice; raise NotCompiled if there is no SQL for the domain."""
     if domain["kind"] not in KINDS:
         raise NotCompiled(f"a domain of kind '{domain['kind']}' has no form in SQL")
     return KINDS[domain["kind"]](stage, domain)
 
 
 def _box(stage: Stage, domain: Description) -> Stage:
-    """x = clip(round((clip(row, lower, upper) - middle) / unit), -sides, sides).
+    """Snap to a box: x = clip(round((clip(row, lower, upper) - middle) / unit), -sides, sides).
 
-    round(a / unit) is the nearest multiple of the unit, over the unit: of powers of two all quotients are exact, and
-    nothing that is divided is smaller than the unit, unless it is zero. All steps grow with the row: where the ends of
-    a column come to lie within its sides, all rows do.
+    round(a / unit) is computed as the nearest multiple of the unit, divided by the unit: quotients by powers of two are
+    exact, and no dividend is smaller than the unit, unless it is zero. All steps are monotone in the row: if the ends
+    of a column map to within its sides, all rows do.
     """
     unit, sides = float(domain["unit"]), domain["sides"]
     ends = list(zip(domain["lower"], domain["upper"], domain["middle"], sides, strict=True))
@@ -109,10 +109,12 @@ def _of_box(sides: list[int]) -> Bound:
 
 
 def _ball(stage: Stage, domain: Description) -> Stage:
-    """a = clip((row - middle) / unit, -2^80, 2^80); f = min(1, R / max(1, |a_0|, ...)); x = shrink(round(a f), R).
+    """Snap to a ball, with R = max_norm.
 
-    Differences are clipped before they are divided by the unit, which is exact. Those below a quarter of the unit are
-    taken for 0: f is at most 1, so that they are rounded to 0, and they are not the largest of 1 and the others.
+    a = clip((row - middle) / unit, -2^80, 2^80); f = min(1, R / max(1, |a_0|, ...)); x = shrink(round(a f), R).
+
+    Differences are clipped before the exact division by the unit. Those below a quarter of the unit are set to 0: since
+    f is at most 1 they round to 0, and they do not affect the maximum of 1 and the others.
     """
     unit, reach = float(domain["unit"]), int(domain["max_norm"])
     stage = _differences(stage, domain["middle"], [FAR * unit] * len(stage.row))
@@ -120,14 +122,14 @@ def _ball(stage: Stage, domain: Description) -> Stage:
     stage, (factor,) = stage.add(number(reach) / ibis.greatest(number(reach), *(x.abs() for x in stage.x)))
     stage = stage.moved([rounded(x * stage[factor]) for x in stage.x])
     bound = Bound(reach, len(stage.row))
-    return attrs.evolve(shrunk(stage, bound, bound.implied + 1), bound=bound)
+    return attrs.evolve(shrink(stage, bound, bound.implied + 1), bound=bound)
 
 
 def _reframed(stage: Stage, domain: Description) -> Stage:
-    """The cube's lattice row of q = (row - offset) / scale, which the cube clips to -1 .. 1.
+    """Snap q = (row - offset) / scale by the cube, which clips q to -1 .. 1.
 
-    So differences may be clipped to -scale .. scale: scale / scale is 1, and quotients grow with what is divided. Those
-    below scale / 2^60 are taken for 0, which the cube snaps both to: its middle is 0, and its unit above 2^-40.
+    So differences may be clipped to -scale .. scale: scale / scale is 1, and quotients are monotone in the dividend.
+    Those below scale / 2^60 are set to 0, since the cube snaps both to 0: its middle is 0, and its unit above 2^-40.
     """
     then, d = domain["then"], len(domain["offset"])
     if not (
@@ -148,50 +150,57 @@ def _reframed(stage: Stage, domain: Description) -> Stage:
 
 
 def _graded(stage: Stage, domain: Description) -> Stage:
-    """The grade of a = |row[j]|, 256 i + floor(256 (a / 2^(i - 64) - 1)) in octave i, 2^(i - 64) <= a < 2^(i - 63).
+    """Return the grade of a = |row[j]| in its octave i, where 2^(i - 64) <= a < 2^(i - 63).
 
-    a 2^64 is halved 64, 32, ..., 1 times, whenever it stays at least 1: what is left is a / 2^(i - 64). All products
-    are exact, of powers of two with a number that is not near either end of the doubles.
+    It is 256 i + floor(256 (a / 2^(i - 64) - 1)). a 2^64 is halved 64, 32, ..., 1 times, whenever it stays at least 1:
+    what remains is a / 2^(i - 64). All products are exact: powers of two times a number far from both ends of the
+    doubles.
     """
     raw, columns = stage.row, domain["columns"]
-    others = snapped(stage, domain["others"])
-    assert others.bound is not None
-    found = attrs.evolve(others, row=tuple(raw[j] for j in columns))
-    found = found.moved([x.abs() for x in found.x])
-    most = float(np.nextafter(2.0**OCTAVES, 0))
-    found = found.moved([clipped(x, 2.0**-OCTAVES, most) * number(2.0**OCTAVES) for x in found.x])
+    other_columns = snap_rows(stage, domain["others"])
+    assert other_columns.bound is not None
+    magnitudes = attrs.evolve(other_columns, row=tuple(raw[j] for j in columns))
+    magnitudes = magnitudes.moved([x.abs() for x in magnitudes.x])
+    largest = float(np.nextafter(2.0**OCTAVES, 0))
+    magnitudes = magnitudes.moved([clipped(x, 2.0**-OCTAVES, largest) * number(2.0**OCTAVES) for x in magnitudes.x])
     octaves: list[list[tuple[str, int]]] = [[] for _ in columns]
     for halved in (64, 32, 16, 8, 4, 2, 1):
-        found, large = found.add(*(x >= number(2.0**halved) for x in found.x))
-        found = found.moved(
-            [ibis.ifelse(found[big], x * number(2.0**-halved), x) for big, x in zip(large, found.x, strict=True)]
+        magnitudes, large = magnitudes.add(*(x >= number(2.0**halved) for x in magnitudes.x))
+        magnitudes = magnitudes.moved(
+            [
+                ibis.ifelse(magnitudes[big], x * number(2.0**-halved), x)
+                for big, x in zip(large, magnitudes.x, strict=True)
+            ]
         )
         for terms, big in zip(octaves, large, strict=True):
             terms.append((big, halved))
-    found = found.moved(
+    magnitudes = magnitudes.moved(
         [
             floored((x - number(1)) * number(STEPS))
-            + total([ibis.ifelse(found[big], number(STEPS * halved), number(0)) for big, halved in terms])
-            for x, terms in zip(found.x, octaves, strict=True)
+            + total([ibis.ifelse(magnitudes[big], number(STEPS * halved), number(0)) for big, halved in terms])
+            for x, terms in zip(magnitudes.x, octaves, strict=True)
         ]
     )
-    found = found.moved(
-        [ibis.ifelse(found[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, found.x, strict=True)]
+    magnitudes = magnitudes.moved(
+        [ibis.ifelse(magnitudes[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, magnitudes.x, strict=True)]
     )
-    graded = dict(zip(columns, found.row, strict=True))
-    longest = math.isqrt(others.bound.l2**2 + len(columns) * GRADES**2) + 1
-    row = tuple(graded.get(j, name) for j, name in enumerate(others.row))
-    return attrs.evolve(found, row=row, bound=Bound(longest, len(raw)))
+    graded = dict(zip(columns, magnitudes.row, strict=True))
+    longest = math.isqrt(other_columns.bound.l2**2 + len(columns) * GRADES**2) + 1
+    row = tuple(graded.get(j, name) for j, name in enumerate(other_columns.row))
+    return attrs.evolve(magnitudes, row=row, bound=Bound(longest, len(raw)))
 
 
 def _without(stage: Stage, domain: Description) -> Stage:
-    return snapped(attrs.evolve(stage, row=stage.row[: len(stage.row) - domain["beside"]]), domain["first"])
+    return snap_rows(attrs.evolve(stage, row=stage.row[: len(stage.row) - domain["beside"]]), domain["first"])
 
 
-def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage:
-    """clip(x - middle, -most, most). x is moved first to where that is beyond most already, if it is farther: rounded
-    differences grow with x too."""
-    ends = list(zip(middles, most, strict=True))
+def _differences(stage: Stage, middles: list[float], reaches: list[float]) -> Stage:
+    """Return clip(x - middle, -reach, reach).
+
+    x is first clipped to where the difference already exceeds the reach, since far away the subtraction could overflow;
+    rounded differences are monotone in x, so the result is unchanged.
+    """
+    ends = list(zip(middles, reaches, strict=True))
     stage = stage.moved(
         [
             clipped(x, -_beyond(-middle, far), _beyond(middle, far)) - number(middle)
@@ -201,20 +210,20 @@ def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage
     return stage.moved([clipped(x, -far, far) for x, (_, far) in zip(stage.x, ends, strict=True)])
 
 
-def _beyond(middle: float, most: float) -> float:
-    """A number whose difference from the middle is at least ``most``, and finite; or else the largest of all."""
-    step, found = most, min(middle + most, LARGEST)
-    while found - middle < most and found < LARGEST:
+def _beyond(middle: float, reach: float) -> float:
+    """Return a finite number whose difference from the middle is at least ``reach``, or else the largest double."""
+    step, end = reach, min(middle + reach, LARGEST)
+    while end - middle < reach and end < LARGEST:
         step *= 2
-        found = min(middle + step, LARGEST)
-    if not math.isfinite(found - middle):
+        end = min(middle + step, LARGEST)
+    if not math.isfinite(end - middle):
         raise NotCompiled("bounds of this size have no form in SQL")
-    return found
+    return end
 
 
-def _without_tiny(x: Expr, least: float) -> Expr:
-    """x, or 0 where it is nearer to 0 than this."""
-    return ibis.ifelse(x.abs() < number(least), number(0), x)
+def _without_tiny(x: Expr, threshold: float) -> Expr:
+    """Return x, or 0 if |x| is below the threshold."""
+    return ibis.ifelse(x.abs() < number(threshold), number(0), x)
 
 
 KINDS: dict[str, Callable[[Stage, Description], Stage]] = {
@@ -224,4 +233,4 @@ KINDS: dict[str, Callable[[Stage, Description], Stage]] = {
     "graded": _graded,
     "without": _without,
 }
-"""How each kind of domain is compiled."""
+"""Compiler of each kind of domain."""

@@ -1,4 +1,4 @@
-"""PostgreSQL: one transaction that only reads is the snapshot, and a session's settings are as they were after it."""
+"""PostgreSQL dialect: a read-only transaction is the snapshot; session settings are restored after it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, built
 from cloister.rows.databases.stage import Expr, clipped, integer, number, product, rounded
 
 LEAST = Decimal(2) ** -1075
-"""The nearest double of this decimal is 0."""
+"""Decimals up to this size round to 0 as doubles."""
 
 LARGEST = Decimal(sys.float_info.max)
-"""No double is beyond."""
+"""Largest finite double."""
 
 REPEATABLE = ("repeatable read", "serializable")
-"""Levels of isolation at which all questions of a transaction see the same rows."""
+"""Isolation levels at which all queries of a transaction see the same rows."""
 
 FAILURES = {
     "08": "the connection is lost",
     "25P02": "the transaction that the connection is in has failed: roll it back",
     "25P03": "it closed the connection, which waited for longer than its idle_in_transaction_session_timeout",
-    "25P04": "it closed the connection, whose transaction took longer than its transaction_timeout",
-    "40001": "it is a standby, and what it was told to write contradicts this snapshot",
+    "25P04": "it closed the connection: the transaction exceeded its transaction_timeout",
+    "40001": "it is a standby, and replicated changes conflict with this snapshot",
     "42501": "its role may not read it: GRANT SELECT on the table, and USAGE on its schema",
     "42703": "there is no such column",
-    "42846": "a column's type does not become a number: give a view that casts it",
+    "42846": "a column's type does not convert to a number: use a view that casts it",
     "42P01": "there is no such table",
     "53100": "its disk is full",
     "53200": "it has not enough memory",
@@ -50,7 +50,7 @@ FAILURES = {
     "57014": "the query was cancelled, by somebody or by its statement_timeout",
     "57P": "the connection is lost: the server stopped, or somebody closed it",
 }
-"""Meaning of a failure, by the SQLSTATE that it begins with. The server's own words may quote a row."""
+"""Meaning of a failure, by prefix of its SQLSTATE; the server's own message may quote a row."""
 
 
 def _why(error: Exception) -> str | None:
@@ -61,14 +61,16 @@ def _why(error: Exception) -> str | None:
 
 
 def _computed(error: Exception) -> bool:
-    """Errors of data, of routines, and those that somebody raises."""
+    """Return True for errors of data, of routines, and errors raised by users."""
     return (getattr(error, "sqlstate", None) or "")[:2] in ("22", "2F", "38", "39", "P0")
 
 
-def _begun(backend: Any, keeps: bool) -> End:
-    """In a transaction that only reads no table is made, not even a temporary one.
+def _begin(backend: Any, keeps: bool) -> End:
+    """Begin a snapshot, read-only unless a (temporary) table will be made in it.
 
-    Raises: InvalidInput: the connection is in a transaction that is no snapshot."""
+    Raises:
+        InvalidInput: the connection is in a transaction that is not a snapshot.
+    """
     con = backend.con
     with ExitStack() as stack:
         theirs = con.info.transaction_status.name != "IDLE"
@@ -77,8 +79,8 @@ def _begun(backend: Any, keeps: bool) -> End:
             con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         elif con.execute("SHOW transaction_isolation").fetchone()[0] not in REPEATABLE:
             raise InvalidInput(
-                "the connection is in a transaction that sees what others write: end it before the run, or begin it "
-                "with ISOLATION LEVEL REPEATABLE READ"
+                "the connection's open transaction sees concurrent writes: end it before the run, or begin it with "
+                "ISOLATION LEVEL REPEATABLE READ"
             )
         if not keeps:
             con.execute("SET TRANSACTION READ ONLY")
@@ -86,20 +88,20 @@ def _begun(backend: Any, keeps: bool) -> End:
 
     def end() -> None:
         with suppress(Exception):
-            con.execute("SELECT 1")  # by which a connection that is lost is known: nothing is left to end
+            con.execute("SELECT 1")  # fails on a lost connection, which has no transaction to end
         begun.close()
 
     return end
 
 
 def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
-    """The snapshot goes on if it cannot be made."""
+    """Store rows in a temporary table; the snapshot survives if that fails."""
     with backend.con.transaction():
         return temporary_table(backend, expression)
 
 
 def _double(column: Expr) -> Expr:
-    """NaN, infinity and what a double has no room for become NULL, where PostgreSQL fails."""
+    """Convert to doubles, with NULL for NaN, infinity and overflow, where PostgreSQL raises."""
     kind = column.type()
     if kind.is_boolean():
         return column.cast("int32").cast("float64")
@@ -111,16 +113,19 @@ def _double(column: Expr) -> Expr:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    """Each cell is hashed with the hash of those before it as a seed. NULL is hashed as a cell that no row in use has:
-    NaN, and a name without letters."""
-    found: Expr = integer(0)
+    """Hash each cell with the hash of those before it as seed.
+
+    NULL is hashed as a cell that no usable row has: NaN, or an empty name.
+    """
+    row_hash: Expr = integer(0)
     for cell in cells:
         if cell.type().is_floating():
-            found = builtin("hashfloat8extended", [cell.fill_null(float("nan")), found], "int64")
-            found = builtin("hashint8extended", [found, integer(1)], "int64")  # of 0 it was the seed, as it came
+            row_hash = builtin("hashfloat8extended", [cell.fill_null(float("nan")), row_hash], "int64")
+            # the hash of 0 is the seed unchanged: mix again
+            row_hash = builtin("hashint8extended", [row_hash, integer(1)], "int64")
         else:
-            found = builtin("hashtextextended", [as_text(cell).fill_null(""), found], "int64")
-    return found & (HASHES // 2 - 1)
+            row_hash = builtin("hashtextextended", [as_text(cell).fill_null(""), row_hash], "int64")
+    return row_hash & (HASHES // 2 - 1)
 
 
 def _utf8(text: Expr) -> Expr:
@@ -128,7 +133,7 @@ def _utf8(text: Expr) -> Expr:
 
 
 def _text(column: Expr) -> Expr:
-    """What was bytes has no collation that takes two texts for one."""
+    """Decode a text from its bytes, which removes a collation that equates different texts."""
     return builtin("convert_from", [_utf8(as_text(column)), ibis.literal("UTF8")], "string")
 
 
@@ -145,23 +150,25 @@ SELECT c.attname, NOT c.attnotnull, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE f
   t.typname
 FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.kind WHERE t.typtype <> 'd' ORDER BY c.attnum
 """
-"""The columns of a relation, each with the type that the domains which it may be of are made of."""
+"""Columns of a relation, with domains resolved to their base types."""
 
 NO_NUMBERS = re.compile("money|oid|reg.*|xid|xid8|cid|tid|pg_lsn")
-"""Types of texts that depend on a session's settings, and of the server's own numbers, some of which Ibis takes for
-numbers and cannot read all of."""
+"""Types whose text depends on session settings, and identifiers of the server.
+
+Ibis takes some of them for numbers, and cannot read all of those.
+"""
 
 
 def _table(backend: Any, name: str, place: Any) -> Any:
-    """Of a domain Ibis says that its type is unknown, and some types it cannot read. Raises: as Ibis' own."""
+    """Return a table with domains as their base types, and types that Ibis cannot read as unknown."""
     schemas: list[Any] = [*place] if isinstance(place, tuple) else [place]
     parts = [sg.to_identifier(part, quoted=True).sql("postgres") for part in (schemas[-1], name) if part]
-    found = _schema(backend, ".".join(parts))
-    if found is None:
+    schema = _schema(backend, ".".join(parts))
+    if schema is None:
         return backend.table(name, database=place)
     catalog = schemas[0] if len(schemas) > 1 else None
     namespace = ops.Namespace(catalog=catalog, database=schemas[-1])
-    return ops.DatabaseTable(name=name, schema=found, source=backend, namespace=namespace).to_expr()
+    return ops.DatabaseTable(name=name, schema=schema, source=backend, namespace=namespace).to_expr()
 
 
 def _schema(backend: Any, relation: str) -> Any:
@@ -173,28 +180,28 @@ def _schema(backend: Any, relation: str) -> Any:
 
 def _type(backend: Any, written: str, kind: str, nullable: bool) -> dt.DataType:
     if not NO_NUMBERS.fullmatch(kind):
-        with suppress(Exception):  # of a type that Ibis does not know
+        with suppress(Exception):  # Ibis does not know every type
             return cast(dt.DataType, backend.compiler.type_mapper.from_string(written, nullable=nullable))
     return dt.Unknown(nullable=nullable)
 
 
 def _tables(backend: Any) -> list[str]:
-    """All that may be looked into; those that the search path leads to by their names alone."""
-    found = backend.con.execute(
+    """Return all readable relations; those on the search path without their schema."""
+    rows = backend.con.execute(
         "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE nspname || '.' END || relname "
         "FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
         "AND nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' AND has_schema_privilege(n.oid, 'USAGE')"
     )
-    return [name for (name,) in found.fetchall()]
+    return [name for (name,) in rows.fetchall()]
 
 
 def _fenced(table: Any) -> Any:
-    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``statement``."""
+    """Keep steps apart by a limit without SQL, across which Ibis does not merge (see ``statement``)."""
     return table.limit(None)
 
 
 def statement(backend: Any, expression: Any) -> str:
-    """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
+    """Return an expression in SQL; an offset makes PostgreSQL evaluate a subquery separately, each column once."""
     query = backend.compiler.to_sqlglot(expression)
     for inner in list(query.find_all(sge.Subquery)):
         if not inner.this.args.get("offset"):
@@ -203,7 +210,7 @@ def statement(backend: Any, expression: Any) -> str:
 
 
 def _answer(expression: Any) -> pa.Table:
-    """By a query, which PostgreSQL may spread over processes, unlike a cursor's."""
+    """Fetch by a plain query, which PostgreSQL may run in parallel, unlike a cursor."""
     return pa.Table.from_batches(_fetched(expression, ""), expression.schema().to_pyarrow())
 
 
@@ -215,19 +222,19 @@ def _batches(expression: Any, size: int) -> pa.RecordBatchReader:
 
 
 def _copied(expression: Any, size: int) -> Iterator[pa.RecordBatch]:
-    """Rows of doubles by COPY, in its binary form; NaN for NULL, so that all rows have one length.
+    """Read rows of doubles by binary COPY, with NaN for NULL so that all rows have one length.
 
-    Before a row's cells there is how many there are (two bytes), before a cell its length (four); before all rows there
-    are 19 bytes, and two after them.
+    A row starts with its number of cells (two bytes), and each cell with its length (four); 19 bytes precede the first
+    row, and two follow the last.
     """
     backend, names = expression.get_backend(), expression.columns
-    whole = expression.select(**{name: expression[name].fill_null(float("nan")) for name in names})
+    filled = expression.select(**{name: expression[name].fill_null(float("nan")) for name in names})
     row = np.dtype([("many", ">i2"), ("cells", [("length", ">i4"), ("x", ">f8")], len(names))])
-    asked = f"COPY ({statement(backend, whole)}) TO STDOUT (FORMAT BINARY)"
-    with backend.con.transaction(), backend.con.cursor() as cursor, cursor.copy(asked) as copy:
+    copy_statement = f"COPY ({statement(backend, filled)}) TO STDOUT (FORMAT BINARY)"
+    with backend.con.transaction(), backend.con.cursor() as cursor, cursor.copy(copy_statement) as copy:
         messages, start = map(bytes, copy), 19
-        while some := b"".join(islice(messages, size)):
-            cells = np.frombuffer(some, row, (len(some) - start) // row.itemsize, start)["cells"]
+        while data := b"".join(islice(messages, size)):
+            cells = np.frombuffer(data, row, (len(data) - start) // row.itemsize, start)["cells"]
             if not (cells["length"] == 8).all():
                 raise TypeError("cells of another length than a double's")
             start = 0
@@ -237,12 +244,12 @@ def _copied(expression: Any, size: int) -> Iterator[pa.RecordBatch]:
 
 
 TRIED = 2**14
-"""Rows that the server makes up for a trial."""
+"""Generated rows per timing."""
 
 
 def _streams(backend: Any, columns: int) -> tuple[bool, str]:
-    """By the least of three times each; the query is of eight centres."""
-    from psycopg import pq  # it is there: there is a connection
+    """Compare the minimum times, of three runs each, of reading rows and of a query with eight centres."""
+    from psycopg import pq  # installed, since there is a connection
 
     if pq.__impl__ == "python":
         return False, "psycopg without its C reads rows slowly: pip install 'psycopg[binary]' to have them streamed"
@@ -251,26 +258,26 @@ def _streams(backend: Any, columns: int) -> tuple[bool, str]:
     table = backend.sql(f"SELECT {made} FROM generate_series(1, {TRIED}) AS i", schema=dict.fromkeys(names, "float64"))
     snapped = _fenced(table.mutate(**{name: clipped(rounded(table[name]), -9, 9) for name in names}))
     row = [snapped[name] for name in names]
-    near = _fenced(snapped.mutate(near=ibis.least(*(product(range(i, i + columns), row) for i in range(1, 9)))))
-    sums = {name: near[name].cast("int32").sum() for name in names}
-    query = near.group_by(id=near.near < number(9)).aggregate(rows=near.count(), **sums)
+    scored = _fenced(snapped.mutate(near=ibis.least(*(product(range(i, i + columns), row) for i in range(1, 9)))))
+    sums = {name: scored[name].cast("int32").sum() for name in names}
+    query = scored.group_by(id=scored.near < number(9)).aggregate(rows=scored.count(), **sums)
     read = min(timeit.repeat(lambda: list(_batches(table, TRIED)), number=1, repeat=3))
     worked = min(timeit.repeat(lambda: _answer(query), number=1, repeat=3))
     return read < worked, f"the server sent rows in {read / worked:.1f} of the time in which it works on them"
 
 
 def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.RecordBatch]:
-    """Args: cursor, the name of one in the server, which holds the rows that were not fetched; empty for none."""
+    """Yield the answer in batches; a named server-side cursor holds the rows not yet fetched ("" for none)."""
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
         rows.execute(statement(expression.get_backend(), expression))
-        while some := rows.fetchmany(size):
-            columns = zip(zip(*some, strict=True), schema, strict=True)
+        while batch := rows.fetchmany(size):
+            columns = zip(zip(*batch, strict=True), schema, strict=True)
             yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 
 POSTGRES = Dialect(
-    begin=_begun,
+    begin=_begin,
     hashed=_hashed,
     materialise=_materialised,
     double=_double,

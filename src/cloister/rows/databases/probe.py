@@ -1,11 +1,10 @@
-"""An engine's arithmetic, and what it takes for one text, tried before it is trusted: three queries over
-constants.
+"""Checks of an engine's arithmetic and text comparison before it is trusted: three queries over constants.
 
 No row is read.
 
-Rounds are exact if doubles are those of IEEE 754, with every operation rounded once, and integers have 64 bits, their
-sums too. An engine that computes in decimals, single precision or fused operations, or adds integers up in doubles, is
-refused, whatever its documentation says. Users and values of categories are told apart by the bytes of texts, whatever
+Rounds are exact if doubles follow IEEE 754, with every operation rounded once, and integers and their sums have 64
+bits. An engine that computes in decimals, single precision or fused operations, or adds integers up in doubles, is
+refused, whatever its documentation says. Users and categories are distinguished by the bytes of texts, whatever
 collation the session, the database or a column has.
 """
 
@@ -34,31 +33,31 @@ from cloister.rows.databases.stage import (
     truncated,
     where_below,
 )
-from cloister.rows.databases.users import USER, named, told_apart
+from cloister.rows.databases.users import USER, comparable, named
 
 Answer: TypeAlias = Callable[[Any], Any]
-"""From an expression to an Arrow table."""
+"""Function from an expression to an Arrow table."""
 
 A = np.array([1.0, 0.1, 2.0**53 - 1, 94906265.0, 1 - 2.0**-53, 2.0**52 + 1, 3.0, 0.7, 1 - 2.0**53, 1e-200, 1e200, 49.0])
 B = np.array([3.0, 0.2, 1.0, 94906267.0, 2.0**-53, 2.0**52 - 1, -10.0, 0.1, -1.0, 3e-9, -3e-9, 1 / 49])
-"""Doubles whose sums, products and quotients other arithmetic than IEEE 754's gets wrong."""
+"""Doubles whose sums, products and quotients are wrong in other arithmetic than IEEE 754's."""
 
 TIES = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.0**51 - 0.5, -(2.0**50) - 0.5, 0.5 - 2.0**-54, -0.1, 7.0, -7.0])
-"""Doubles up to 2^51 that are between two integers, and some that are not."""
+"""Doubles up to 2^51 halfway between two integers, and some that are not."""
 
 WHOLE = np.array(
     [2**62, -(2**62), 2**62 - 512, 2**53, 2**53 - 1, -1, 0, 2**31, -(2**31) - 1, 2**32 + 1, 1, -(2**40)], float
 )
-"""Doubles that become integers."""
+"""Doubles that are cast to integers."""
 
 LONG = np.array([2**61 + 1, 2**60 + 1, 2**53 + 1, 1, 1, 1, -1, 2**31, 2**32 + 1, 2**52 + 1, -(2**53) - 1, 3])
 """Integers whose sum no double holds."""
 
 SHORT = np.array([2**31 - 1, 2**31 - 1, 2**31 - 1, 1 - 2**31, 2**30, 5, -5, -7, 1, 2**31 - 1, 2**31 - 1, 2**31 - 1])
-"""Integers of 32 bits, whose sum has more."""
+"""32-bit integers whose sum exceeds 32 bits."""
 
 IDS = np.array([-1, 0, 5, -1, 0, 5, -1, 0, 5, 2**40, 2**40, -1])
-"""Ids of buckets that the probe asks about."""
+"""Bucket ids of the rows of constants."""
 
 CELLS = (
     "1",
@@ -74,17 +73,19 @@ CELLS = (
     "-1",
     "NaN",
 )
-"""As they are written; one is NULL."""
+"""Cells in their written form; one is NULL."""
 
 WORDS = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7.0", "7.0\u0301", "TRUE", "true", "Tru\u0435")
-"""Texts that some collation takes for one: by case, accents, spaces, signs or looks. Two pairs are one name, or one
-value: 7 and 7.0, TRUE and true."""
+"""Texts that some collation equates, by case, accents, spaces, signs or looks.
+
+Two pairs are one name, or one value: 7 and 7.0, TRUE and true.
+"""
 
 NAMES = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7", "7.0\u0301", "TRUE", "true", "Tru\u0435")
-"""As users' names."""
+"""User name of each of ``WORDS``."""
 
 VALUES = ("bo", "7", "true")
-"""Values of the probe's category."""
+"""Values of the test category."""
 
 DOUBLES: dict[str, list[str]] = {
     **{
@@ -97,10 +98,10 @@ TEXTS: dict[str, list[str]] = {"word": [f"'{word}'" for word in WORDS]}
 INTEGERS: dict[str, list[str]] = {
     name: [f"'{i}'" for i in values] for name, values in (("i", range(len(A))), ("n", LONG), ("s", SHORT), ("id", IDS))
 }
-"""The columns of constants, as they are written in SQL."""
+"""Columns of constants in SQL, as are ``DOUBLES`` and ``TEXTS``."""
 
 EXCHANGED = (0.0, 1.0, -1.0, 2.0, 0.25)
-"""Cells that rows exchange: columns of yes and no, signs, whole numbers and quarters have few bits."""
+"""Cells that rows exchange: boolean columns, signs, integers and quarters have few significant bits."""
 
 HASHED: dict[str, list[str]] = {
     **{name: [f"'{row[j]!r}'" for row in product(EXCHANGED, repeat=3)] for j, name in enumerate(("x", "y", "z"))},
@@ -111,8 +112,8 @@ HASHED: dict[str, list[str]] = {
 FINITE = np.array([cell is not None and bool(np.isfinite(float(cell))) for cell in CELLS])
 
 
-def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
-    """Raises: InvalidInput: the engine's arithmetic is not what rounds need."""
+def check_engine(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
+    """Raise InvalidInput if the engine's arithmetic is not exact enough for rounds."""
     wrong = _wrong_in_rows(dialect, _constants(backend, DOUBLES | INTEGERS | TEXTS), answer)
     wrong = wrong or _wrong_in_groups(_constants(backend, INTEGERS), answer)
     wrong = wrong or _wrong_in_hashes(dialect, _constants(backend, HASHED), answer)
@@ -124,34 +125,34 @@ def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
 
 
 def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
-    """A table of constants, with which an engine does not compute before it runs the query. Args: columns, as texts."""
+    """Return a table of constants written as texts, so that the engine cannot compute before it runs the query."""
     types = {
         **dict.fromkeys([*DOUBLES, "x", "y", "z"], ("float64", "DOUBLE")),
         **dict.fromkeys(TEXTS, ("string", "TEXT")),
     }
-    found = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
-    kinds = {name: kind for name, (kind, _) in found.items()}
-    chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in found.items())
+    written_types = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
+    kinds = {name: kind for name, (kind, _) in written_types.items()}
+    chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in written_types.items())
     values = ", ".join(f"({', '.join(row)})" for row in zip(*columns.values(), strict=True))
     query = f"SELECT {chosen} FROM (VALUES {values}) AS constants({', '.join(columns)})"
     return backend.sql(query, schema=kinds, dialect="duckdb")
 
 
 def _wrong_in_rows(dialect: Dialect, t: Any, answer: Answer) -> str | None:
-    """The engine's faults in rows."""
+    """Return the operation on rows that the engine gets wrong; None if all are right."""
     trials = _trials(t) + _trials_of_texts(t, dialect)
-    found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}))
-    order = np.argsort(found["i"].to_numpy())
-    wrong = [what for j, (what, _, wanted) in enumerate(trials) if not _same(found[f"t{j}"], order, wanted)]
+    results = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}))
+    order = np.argsort(results["i"].to_numpy())
+    wrong = [trial for j, (trial, _, expected) in enumerate(trials) if not _same(results[f"t{j}"], order, expected)]
     return wrong[0] if wrong else None
 
 
 def _wrong_in_hashes(dialect: Dialect, t: Any, answer: Answer) -> str | None:
-    """The fault of the engine's hashes of rows, if it has any. Args: t, the rows of ``HASHED``."""
+    """Return a description of faulty row hashes (rows of ``HASHED``); None if they are right."""
     if dialect.hashed is None:
         return None
-    found = answer(t.select(i=t.i, hash=dialect.hashed([t.x, t.y, t.z])))
-    hashes = found["hash"].to_numpy()[np.argsort(found["i"].to_numpy())]
+    results = answer(t.select(i=t.i, hash=dialect.hashed([t.x, t.y, t.z])))
+    hashes = results["hash"].to_numpy()[np.argsort(results["i"].to_numpy())]
     good = (
         hashes.dtype.kind in "iu" and len(hashes) == len(EXCHANGED) ** 3 and 0 <= hashes.min() <= hashes.max() < HASHES
     )
@@ -159,9 +160,10 @@ def _wrong_in_hashes(dialect: Dialect, t: Any, answer: Answer) -> str | None:
 
 
 def tells_exchanges(hashes: Ints) -> bool:
-    """Return whether the sum of two rows' hashes changes when they exchange a cell, whichever rows and whichever cell.
+    """Return True if the sum of two rows' hashes changes whenever they exchange a cell.
 
-    Args: hashes, of all rows of three of ``EXCHANGED``, in order.
+    Args:
+        hashes: of all rows of three of ``EXCHANGED``, in order.
     """
     cells = len(EXCHANGED)
     cube = hashes.reshape(cells, cells, cells)
@@ -174,25 +176,27 @@ def tells_exchanges(hashes: Ints) -> bool:
 
 
 def _wrong_in_groups(t: Any, answer: Answer) -> str | None:
-    """The engine's faults in buckets."""
+    """Return the grouped operation that the engine gets wrong; None if all are right."""
     sums = {"n": t.n.sum().cast("int64"), "s": t.s.cast("int32").sum().cast("int64"), "i": t.count()}
-    found = answer(t.group_by(id=t.id).aggregate(**sums))
-    order = np.argsort(found["id"].to_numpy())
-    ids, mine = np.unique(IDS, return_inverse=True)
-    if not _same(found["id"], order, ids):
+    results = answer(t.group_by(id=t.id).aggregate(**sums))
+    order = np.argsort(results["id"].to_numpy())
+    ids, bucket_of_row = np.unique(IDS, return_inverse=True)
+    if not _same(results["id"], order, ids):
         return "groups"
     for name, values in {"n": LONG, "s": SHORT, "i": np.ones_like(IDS)}.items():
-        wanted = np.array([values[mine == i].sum() for i in range(len(ids))])
-        if not _same(found[name], order, wanted):
+        expected = np.array([values[bucket_of_row == i].sum() for i in range(len(ids))])
+        if not _same(results[name], order, expected):
             return "sums of integers"
     return None
 
 
-def _same(found: Any, order: AnyArray, wanted: AnyArray) -> bool:
-    """Whether an Arrow column holds these numbers, of this type; integers may come as decimals."""
-    values = (found.cast("int64") if str(found.type).startswith("decimal") else found).to_numpy()
+def _same(column: Any, order: AnyArray, expected: AnyArray) -> bool:
+    """Return True if an Arrow column has these values and this type; integers may come as decimals."""
+    values = (column.cast("int64") if str(column.type).startswith("decimal") else column).to_numpy()
     return (
-        values.dtype.kind == wanted.dtype.kind and len(values) == len(order) and np.array_equal(values[order], wanted)
+        values.dtype.kind == expected.dtype.kind
+        and len(values) == len(order)
+        and np.array_equal(values[order], expected)
     )
 
 
@@ -201,24 +205,24 @@ def _as_integer(condition: Expr) -> Expr:
 
 
 def _trials_of_texts(t: Any, dialect: Dialect) -> list[tuple[str, Expr, AnyArray]]:
-    """As ``_trials``: by what users are told apart, and values of categories."""
+    """Return trials of how users and category values are distinguished, in the form of ``_trials``."""
     names = named(t.word, dialect)
     assert names is not None
-    name = told_apart(names[USER], dialect)
-    many = t.i.count().over(ibis.window(group_by=name)).cast("int64")
+    name = comparable(names[USER], dialect)
+    row_count = t.i.count().over(ibis.window(group_by=name)).cast("int64")
     category = Category("word", VALUES)
     features = category.one_hot(category.codes(WORDS))
     return [
-        ("texts that name users", many, np.array([NAMES.count(name) for name in NAMES])),
+        ("texts that name users", row_count, np.array([NAMES.count(name) for name in NAMES])),
         *(
-            ("texts of categories", feature, wanted)
-            for feature, wanted in zip(one_hot(t.word, category, dialect), features, strict=True)
+            ("texts of categories", feature, expected)
+            for feature, expected in zip(one_hot(t.word, category, dialect), features, strict=True)
         ),
     ]
 
 
 def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
-    """Trials on every row: each one's name, as the engine does it, and what is wanted of it."""
+    """Return trials on every row: name, the engine's expression, and the expected values."""
     cuts, choices, doubles = np.array([-3, 0, 2]), np.array([5, -7, 2**40, 1]), np.array([0.1, 1.0, -3.5, 2.0**-1000])
     return [
         ("sums of doubles", t.a + t.b, A + B),

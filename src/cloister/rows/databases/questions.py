@@ -1,6 +1,6 @@
-"""Questions as queries: one for each bucketing of a round, whose answers are exact totals of occupied buckets.
+"""Questions as SQL queries: one per bucketing of a round, whose answers are the exact totals of occupied buckets.
 
-Vectors are those of ``docs/reference/format_questions.md``, added up by the engine.
+The engine sums the vectors of ``docs/reference/format_questions.md``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import sqlglot.expressions as sge
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion
 from cloister.core.types import Ints
-from cloister.rows.databases.buckets import located, norm
+from cloister.rows.databases.buckets import locate, norm
 from cloister.rows.databases.database import EngineFailed
-from cloister.rows.databases.lattices import UNDER, keeps, shrunk
+from cloister.rows.databases.lattices import UNDER, is_within, shrink
 from cloister.rows.databases.stage import (
     Described,
     Description,
@@ -41,13 +41,13 @@ from cloister.rows.databases.stage import (
 @final
 @attrs.frozen(eq=False)
 class Summed:
-    """Vectors to be summed.
+    """Vectors to sum.
 
     Args:
         stage: the rows.
-        columns: names of the vectors' numbers, whole doubles of at most 2^21.
-        origins: (m, d) what is taken from the vectors of a bucket, or (1, d) from all: as often as it has rows, which
-            is exact, and need not be told the engine; None for nothing.
+        columns: names of the vectors' components, integer-valued doubles of at most 2^21.
+        origins: subtracted from the vectors of each bucket (m, d), or from all (1, d), after summing: the row count
+            times the origin is exact, and the engine need not know it. None for nothing.
     """
 
     stage: Stage
@@ -55,55 +55,57 @@ class Summed:
     origins: Ints | None = None
 
     def finished(self, ids: Ints, rows: Ints, sums: Ints) -> Ints:
-        """Sums (m, dimension) of the vectors, from those of the columns. Args: ids, rows (m,) of buckets."""
+        """Return the sums (m, dimension) of the vectors, from the ids, row counts and column sums of m buckets."""
         if self.origins is None:
             return sums
-        mine = self.origins if len(self.origins) == 1 else self.origins[ids]
-        return sums - rows[:, None] * mine
+        origins = self.origins if len(self.origins) == 1 else self.origins[ids]
+        return sums - rows[:, None] * origins
 
 
 Sum: TypeAlias = Callable[[Located, Description, Described], Summed]
 
 
-def summed(buckets: Located, vectors: Description, known: Described) -> Summed:
-    """Raises: NotCompiled: there is no SQL for such vectors."""
+def compile_vectors(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
+    """Compile vectors; raise NotCompiled if there is no SQL for them."""
     if vectors["kind"] not in KINDS:
         raise NotCompiled(f"vectors of kind '{vectors['kind']}' have no form in SQL")
-    return KINDS[vectors["kind"]](buckets, vectors, known)
+    return KINDS[vectors["kind"]](buckets, vectors, descriptions)
 
 
-def _rows(buckets: Located, vectors: Description, known: Described) -> Summed:
-    """Rows of a domain keep the bound of that domain's rows: only others are shrunk."""
+def _rows(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
+    """Compile rows themselves; they are shrunk only if their domain's bound exceeds the vectors' bound."""
     stage, bound = buckets.stage, _bound(vectors)
     assert stage.bound is not None
-    if keeps(stage.bound, bound):
+    if is_within(stage.bound, bound):
         return Summed(stage, stage.row)
-    return _columns(buckets, shrunk(stage, bound, stage.bound.l2))
+    return _columns(buckets, shrink(stage, bound, stage.bound.l2))
 
 
-def _offsets(buckets: Located, vectors: Description, known: Described) -> Summed:
-    """x - c is no longer than x and c together, and than the radius of a bucket of ``centers`` around c.
+def _offsets(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
+    """Compile x - c: it is no longer than x and c together, nor than the radius of a bucket of ``centers`` around c.
 
-    Where that is within the bound, as it is of all offsets that our methods ask for, nothing is shrunk, and the engine
-    adds up rows: as many c as there are rows are taken off afterwards.
+    If that is within the bound, as it is for all offsets of our methods, nothing is shrunk: the engine sums rows, and c
+    times the row count is subtracted afterwards.
     """
-    stage, bound, centers = buckets.stage, _bound(vectors), known.array(vectors["centers"])
+    stage, bound, centers = buckets.stage, _bound(vectors), descriptions.array(vectors["centers"])
     reach = longest(stage) + norm(centers)
     if buckets.near is not None and np.array_equal(buckets.near.centers, centers) and buckets.near.within is not None:
         reach = min(reach, buckets.near.within)
-    if len(buckets.levels) == 1 and keeps(Bound(reach, bound.dimension), bound):
+    if len(buckets.levels) == 1 and is_within(Bound(reach, bound.dimension), bound):
         return Summed(stage, stage.row, centers)
-    return _columns(buckets, shrunk(_away(buckets, centers), bound, longest(stage) + norm(centers)))
+    return _columns(buckets, shrink(_away(buckets, centers), bound, longest(stage) + norm(centers)))
 
 
-def _clipped(buckets: Located, vectors: Description, known: Described) -> Summed:
-    """u = x - c, f = (scale (1 - 2^-30)) / max(|u|, r), v = trunc(u f), and trunc(f r / 2) if it is weighted.
+def _clipped(buckets: Located, vectors: Description, descriptions: Described) -> Summed:
+    """Compile clipped and scaled offsets.
+
+    u = x - c, f = (scale (1 - 2^-30)) / max(|u|, r), v = trunc(u f), and trunc(f r / 2) if it is weighted.
 
     |v| <= scale: each of four roundings raises a number by a relative 2^-53 at most, and f is too small by 2^-30. So
     |v_0| + ... + |v_(d-1)|, an integer, is at most the integer part of sqrt(d) scale, and a weight at most scale / 2.
     """
     bound, scale = _bound(vectors), int(vectors["scale"])
-    centers, radii = known.array(vectors["centers"]), known.array(vectors["radii"])
+    centers, radii = descriptions.array(vectors["centers"]), descriptions.array(vectors["radii"])
     refuse_inexact((longest(buckets.stage) + norm(centers)) ** 2)
     stage = _away(buckets, centers)
     stage, (squares, radius) = stage.add(squared(stage.x), _of_bucket(stage, buckets, radii))
@@ -112,9 +114,11 @@ def _clipped(buckets: Located, vectors: Description, known: Described) -> Summed
     stage = stage.moved([x * stage[factor] for x in stage.x] + weight)
     stage = stage.moved([truncated(v) for v in stage.x])
     half = scale // 2 if weight else 0
-    kept = Bound(math.isqrt(scale**2 + half**2 - 1) + 1, bound.dimension)
-    kept = attrs.evolve(kept, l1=min(kept.implied, math.isqrt(centers.shape[1] * scale**2) + half))
-    return _columns(buckets, stage if keeps(kept, bound) else shrunk(stage, bound, kept.l2))
+    vector_bound = Bound(math.isqrt(scale**2 + half**2 - 1) + 1, bound.dimension)
+    vector_bound = attrs.evolve(
+        vector_bound, l1=min(vector_bound.implied, math.isqrt(centers.shape[1] * scale**2) + half)
+    )
+    return _columns(buckets, stage if is_within(vector_bound, bound) else shrink(stage, bound, vector_bound.l2))
 
 
 def _bound(vectors: Description) -> Bound:
@@ -122,14 +126,14 @@ def _bound(vectors: Description) -> Bound:
 
 
 def _away(buckets: Located, centers: Ints) -> Stage:
-    """Rows less the centres (m, d) of their buckets, or one (1, d) of all."""
+    """Subtract from each row the centre (m, d) of its bucket, or one centre (1, d)."""
     refuse_wide(centers.size)
     stage = buckets.stage
     return stage.moved([x - _of_bucket(stage, buckets, column) for x, column in zip(stage.x, centers.T, strict=True)])
 
 
 def _of_bucket(stage: Stage, buckets: Located, values: Ints) -> Expr:
-    """What each bucket (m,) has, or one (1,) for all; where it comes again and again, the same few are told apart."""
+    """Return the value of each row's bucket (m,), or of all (1,); periodic values are looked up within one period."""
     if len(values) == 1:
         return number(values[0])
     ids = stage[buckets.first]
@@ -140,21 +144,26 @@ def _of_bucket(stage: Stage, buckets: Located, values: Ints) -> Expr:
 
 
 def _columns(buckets: Located, stage: Stage) -> Summed:
-    """The rows of a stage as vectors; the rows of the buckets stay what they were."""
+    """Return a stage's rows as vectors, while the buckets' own rows stay unchanged."""
     return Summed(attrs.evolve(stage, row=buckets.stage.row), stage.row)
 
 
 KINDS: dict[str, Sum] = {"rows": _rows, "offsets": _offsets, "clipped": _clipped}
-"""How each kind of vectors is compiled."""
+"""Compiler of each kind of vectors."""
 
 
-WRONG = "the engine's answer is not one to what it was asked: nothing was answered, and no part of an answer is kept"
+WRONG = "the engine's answer does not fit its query: nothing was answered, and no part of an answer is kept"
 
 
 @final
 @attrs.frozen(eq=False)
 class Occupied:
-    """Exact totals of the occupied buckets of one level. Args: ids (m,) ascending; values, rows (m,) or sums (m, d)."""
+    """Exact totals of the occupied buckets of one level.
+
+    Args:
+        ids: (m,) ascending.
+        values: row counts (m,) or sums (m, d).
+    """
 
     ids: Ints = attrs.field(repr=False)
     values: Ints = attrs.field(repr=False)
@@ -163,7 +172,14 @@ class Occupied:
 @final
 @attrs.frozen(eq=False)
 class Grouped:
-    """An engine's answer, by bucket id (m,), -1 for none. Args: ids, rows (m,), marks (m,), sums (m, columns)."""
+    """Answer of an engine, by bucket id.
+
+    Args:
+        ids: (m,) ascending, -1 for rows in no bucket.
+        rows: (m,) row counts.
+        marks: (m,) sums of hashes.
+        sums: (m, columns).
+    """
 
     ids: Ints
     rows: Ints
@@ -172,9 +188,10 @@ class Grouped:
 
     @classmethod
     def of(cls, answer: Any) -> Grouped:
-        """From an Arrow table of the columns id, rows, mark, s0, s1, ...
+        """Read an Arrow table of the columns id, rows, mark, s0, s1, ...
 
-        Raises: EngineFailed: it is no answer to what was asked: a bucket comes twice, say, or a number is none.
+        Raises:
+            EngineFailed: the table is malformed, such as a duplicate bucket or a missing number.
         """
         columns = [_integers(column) for column in answer.columns]
         order = np.argsort(columns[0])
@@ -185,15 +202,19 @@ class Grouped:
 
     @property
     def inside(self) -> Grouped:
-        """Without the rows in no bucket."""
+        """The answer without rows in no bucket."""
         there = self.ids >= 0
         return Grouped(self.ids[there], self.rows[there], self.marks[there], self.sums[there])
 
 
 def _integers(column: Any) -> Ints:
-    """Raises: EngineFailed: some are missing, or of another type; decimals without a fraction are integers."""
-    whole = pa.types.is_integer(column.type) or (pa.types.is_decimal(column.type) and column.type.scale == 0)
-    if not whole or column.null_count:
+    """Return a column as int64; decimals without a fraction are accepted.
+
+    Raises:
+        EngineFailed: values are missing or not integers.
+    """
+    is_integer = pa.types.is_integer(column.type) or (pa.types.is_decimal(column.type) and column.type.scale == 0)
+    if not is_integer or column.null_count:
         raise EngineFailed(WRONG)
     return np.asarray(column.to_numpy().astype(np.int64))
 
@@ -201,12 +222,12 @@ def _integers(column: Any) -> Ints:
 @final
 @attrs.frozen(eq=False)
 class Compiled:
-    """The questions about one bucketing, as queries.
+    """Questions about one bucketing, as queries.
 
     Args:
-        buckets: where rows are.
-        sums: what is added up, in the order of the columns s0, s1, ...
-        vectors: for each question, which of ``sums`` it asks for; None for a count.
+        buckets: location of the rows.
+        sums: what is summed, in the order of the columns s0, s1, ...
+        vectors: for each question, its index in ``sums``; None for a count.
         nested: whether only the last level is counted.
     """
 
@@ -216,26 +237,30 @@ class Compiled:
     nested: bool
 
     @classmethod
-    def of(cls, stage: Stage, parts: Sequence[OpenedQuestion], known: Described) -> Compiled:
-        """Args: parts, which have one bucketing. Raises: NotCompiled: something of it has no form in SQL."""
+    def of(cls, stage: Stage, parts: Sequence[OpenedQuestion], descriptions: Described) -> Compiled:
+        """Compile questions with one bucketing; raise NotCompiled if a part has no form in SQL."""
         cells = parts[0].cells
-        buckets = located(stage, known.of(cells), known)
+        buckets = locate(stage, descriptions.of(cells), descriptions)
         sums, vectors = list[Summed](), list[int | None]()
         for part in parts:
             vectors.append(None if part.vectors is None else len(sums))
             if part.vectors is not None:
-                found = summed(buckets, known.of(part.vectors), known)
-                buckets = attrs.evolve(buckets, stage=found.stage)
-                sums.append(found)
+                vector_sum = compile_vectors(buckets, descriptions.of(part.vectors), descriptions)
+                buckets = attrs.evolve(buckets, stage=vector_sum.stage)
+                sums.append(vector_sum)
         return cls(buckets, tuple(sums), tuple(vectors), cells.space.nested)
 
     def queries(self, mark: str | None, sets: bool = False) -> list[Any]:
-        """Tables of id, rows, mark and sums, one row per bucket; or one of several ids, all but one of which are NULL.
+        """Return tables of id, rows, mark and sums with one row per bucket.
 
-        Args: mark, name of a column of hashes; sets, whether the engine has ``Dialect.sets``.
+        With GROUPING SETS it is one table of several id columns, all but one of which are NULL in each row.
+
+        Args:
+            mark: name of a column of hashes.
+            sets: ``Dialect.sets``.
         """
         table = self.buckets.stage.table
-        columns = [name for some in self.sums for name in some.columns]
+        columns = [name for vector_sum in self.sums for name in vector_sum.columns]
         sums = {f"s{i}": table[name].cast("int32").sum().cast("int64") for i, name in enumerate(columns)}
         marked = table.count() if mark is None else table[mark].sum()
         ids, totals = self.buckets.ids, {"rows": table.count(), "mark": marked.cast("int64"), **sums}
@@ -244,7 +269,7 @@ class Compiled:
         return [table.group_by(id=table[name]).aggregate(**totals) for name in ids]
 
     def grouped(self, answers: Sequence[Any]) -> list[Grouped]:
-        """For each column of ids. Args: answers, of the queries. Raises: as ``Grouped.of``."""
+        """Read the answers to the queries, one per id column; raises as ``Grouped.of``."""
         ids = self.buckets.ids
         if len(answers) == len(ids):
             return [Grouped.of(answer) for answer in answers]
@@ -252,37 +277,37 @@ class Compiled:
         return [Grouped.of(answer.filter(answer[name].is_valid()).drop(set(ids) - {name})) for name in ids]
 
     def totals(self, answers: Sequence[Grouped]) -> list[list[Occupied]]:
-        """For each question, the totals of the levels that are counted. Args: answers, of the queries."""
+        """Return, for each question, the totals of its levels."""
         return [self._of(vectors, answers) for vectors in self.vectors]
 
     def _of(self, vectors: int | None, answers: Sequence[Grouped]) -> list[Occupied]:
         levels = self.buckets.levels[-1:] if self.nested else self.buckets.levels
         return [_shifted(self._level(vectors, answers[group].inside), down) for group, down in levels]
 
-    def _level(self, vectors: int | None, found: Grouped) -> Occupied:
+    def _level(self, vectors: int | None, grouped: Grouped) -> Occupied:
         if vectors is None:
-            return Occupied(found.ids, found.rows)
-        first = sum(len(some.columns) for some in self.sums[:vectors])
-        some = self.sums[vectors]
-        mine = found.sums[:, first : first + len(some.columns)]
-        return Occupied(found.ids, some.finished(found.ids, found.rows, mine))
+            return Occupied(grouped.ids, grouped.rows)
+        first = sum(len(previous.columns) for previous in self.sums[:vectors])
+        vector_sum = self.sums[vectors]
+        sums = grouped.sums[:, first : first + len(vector_sum.columns)]
+        return Occupied(grouped.ids, vector_sum.finished(grouped.ids, grouped.rows, sums))
 
 
-def _in_sets(groups: Any, many: int) -> Any:
-    """The groups by each of the first so many columns alone, in one pass, for which Ibis has no words."""
+def _in_sets(groups: Any, n_columns: int) -> Any:
+    """Group by each of the first ``n_columns`` columns alone, in one pass; Ibis cannot express it."""
     backend = groups.get_backend()
     query = backend.compiler.to_sqlglot(groups)
-    sets = [sge.Tuple(expressions=[column.unalias()]) for column in query.selects[:many]]
+    sets = [sge.Tuple(expressions=[column.unalias()]) for column in query.selects[:n_columns]]
     query.set("group", sge.Group(grouping_sets=[sge.GroupingSets(expressions=sets)]))
     nullable = {name: kind.copy(nullable=True) for name, kind in groups.schema().items()}
     return backend.sql(query.sql(dialect=backend.dialect), schema=nullable)
 
 
-def _shifted(found: Occupied, down: int) -> Occupied:
-    """The totals of a coarser level, whose ids are these without their lowest bits."""
+def _shifted(occupied: Occupied, down: int) -> Occupied:
+    """Return the totals of a coarser level, whose ids are these shifted right by ``down`` bits."""
     if not down:
-        return found
-    ids, mine = np.unique(found.ids >> down, return_inverse=True)
-    values = np.zeros((len(ids), *found.values.shape[1:]), np.int64)
-    np.add.at(values, mine, found.values)
+        return occupied
+    ids, parents = np.unique(occupied.ids >> down, return_inverse=True)
+    values = np.zeros((len(ids), *occupied.values.shape[1:]), np.int64)
+    np.add.at(values, parents, occupied.values)
     return Occupied(ids, values)

@@ -1,10 +1,10 @@
-"""Apache Spark, version 4: rows in files, tables and lakes that a session reads anew in every round.
+"""Apache Spark 4 dialect: rows in files, tables and lakes, which a session reads anew in every round.
 
-It has no snapshot: a round that meets other rows is found by their hashes, or a copy is made first, of blocks that
-executors hold. Lost blocks of a copy are an error, since they would be computed anew of what the source is then.
+Spark has no snapshot: changed rows are detected by their hashes, or a copy is made first, in blocks held by executors.
+Losing a block of a copy is an error, since it would be recomputed from the current source.
 
-What Spark computes is what Ibis writes: a step's column that is used twice is not written out twice, sums of doubles
-are not put in another order, and expressions whose code is too long for a method of the JVM are interpreted.
+Spark computes what Ibis writes: a column that is used twice is not inlined twice, sums of doubles are not reordered,
+and expressions whose code exceeds a JVM method are interpreted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from cloister.rows.databases.stage import Expr
 from cloister.rows.workers.batches import CELL, apply_to_cells, as_cells
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""
+"""Loggers to which PySpark writes the JVM's error messages, which may quote a row."""
 
 TASKS = 512
-"""Most tasks of a pass by workers."""
+"""Maximum number of tasks of a pass by workers."""
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    """xxhash64 leaves NULL out: whether a cell is there is hashed beside it."""
+    """Hash with xxhash64, which skips NULL: so whether each cell is NULL is hashed too."""
     both = [part for cell in cells for part in (cell.isnull(), cell)]
     return builtin("xxhash64", both, "int64") & (HASHES - 1)
 
@@ -48,7 +48,7 @@ def _text(column: Expr) -> Expr:
 
 
 def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
-    """A local checkpoint under a name of its own."""
+    """Copy the rows to a local checkpoint, a view with a unique name."""
     name = f"cloister_{secrets.token_hex(8)}"
     with _unlogged():
         copy = _frame(expression).localCheckpoint(eager=True)
@@ -56,7 +56,7 @@ def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
 
     def dropped() -> None:
         nonlocal copy
-        del copy  # its blocks go when nobody refers to them any more
+        del copy  # its blocks are freed with the last reference
         backend.raw_sql(f"DROP VIEW IF EXISTS `{name}`")
 
     table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
@@ -69,18 +69,18 @@ def _answer(expression: Any) -> Any:
 
 
 def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
-    """Executors hold the rows in memory, as far as there is room: what has none, or was lost, is read anew.
+    """Cache the rows in executors' memory as far as there is room; the rest, or what is lost, is read again.
 
-    A task takes several partitions where there are more than ``TASKS``, which moves no row: so the driver holds few
-    values, however many partitions there are. (To add them up in Spark takes a second a round.)
+    With more than ``TASKS`` partitions a task takes several, without moving rows, so that the driver receives few
+    values, however many partitions there are. (Merging them in Spark takes a second per round.)
     """
     pyspark, serializers = import_module("pyspark"), import_module("pyspark.serializers")
     with _unlogged():
         frame = _frame(expression).coalesce(TASKS).mapInArrow(as_cells, f"{CELL} binary")
         binary = frame.sparkSession._jvm.org.apache.spark.sql.Encoders.BINARY()
-        held = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
-        cells = pyspark.RDD(held, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
-        cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, as they are
+        java_rdd = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own conversion pickles every cell in the JVM
+        cells = pyspark.RDD(java_rdd, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
+        cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, not serialised again
 
     def asked(work: bytes) -> Sequence[bytes]:
         with _unlogged():
@@ -90,7 +90,7 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
 
 
 def _batches(expression: Any, size: int) -> Any:
-    """One partition after the other: the driver never holds more. Executors need no Python for it."""
+    """Stream one partition after the other, so that the driver holds only one; executors need no Python."""
     schema = expression.as_table().schema().to_pyarrow()
     with _unlogged():
         rows = _frame(expression).toLocalIterator()
@@ -98,8 +98,8 @@ def _batches(expression: Any, size: int) -> Any:
 
 
 def _packed(rows: Iterator[Any], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-    while some := _next(rows, size):
-        columns = zip(zip(*some, strict=True), schema, strict=True)
+    while batch := _next(rows, size):
+        columns = zip(zip(*batch, strict=True), schema, strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 
@@ -109,23 +109,23 @@ def _next(rows: Iterator[Any], size: int) -> list[Any]:
 
 
 def _frame(expression: Any) -> Any:
-    """Spark's own data frame of an expression of Ibis."""
+    """Return Spark's data frame of an Ibis expression."""
     backend = expression.get_backend()
     return backend.raw_sql(backend.compile(expression))
 
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Errors are told by who asked, and by nobody else."""
-    kind = import_module("pyspark.logger").PySparkLogger  # a logger of another class would not do for PySpark
+    """Silence PySpark's loggers; the caller reports errors without quoting rows."""
+    kind = import_module("pyspark.logger").PySparkLogger  # PySpark requires its own logger class
     loggers: list[logging.Logger] = [kind.getLogger(name) for name in LOGGERS]
-    before = [logger.disabled for logger in loggers]
+    were_disabled = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
     try:
         yield
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
+        for logger, disabled in zip(loggers, were_disabled, strict=True):
             logger.disabled = disabled
 
 

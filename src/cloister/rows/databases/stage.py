@@ -1,10 +1,11 @@
-"""A table on its way to an answer: every step names what it computes, so that nothing is computed twice. Beside them
-stand what a round's public objects say of themselves for compiling, and exact arithmetic in SQL.
+"""Tables under construction whose steps are named columns, and exact arithmetic in SQL.
+
+Also the descriptions of a round's public objects from which they are compiled.
 
 Numbers are doubles that hold integers below 2^53, and single operations that IEEE 754 rounds correctly. Every engine
-has DOUBLE, and its sums, products, quotients and square roots of two numbers are the same everywhere: so what is
-written here gives the bits that NumPy gives, as long as no number passes 2^53 where exactness is claimed. What an
-engine does with each operation is tried when it is connected (``rows.databases.database``).
+has DOUBLE, and its sums, products, quotients and square roots of two numbers are the same everywhere: so the results
+equal NumPy's bit for bit, as long as no number passes 2^53 where exactness is claimed. Each engine's arithmetic is
+checked on connection (``rows.databases.probe``).
 """
 
 from __future__ import annotations
@@ -25,34 +26,34 @@ from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import AnyArray, Floats, Ints
 
 Expr: TypeAlias = Any
-"""An expression of Ibis: one value per row of a table."""
+"""Ibis expression: one value per row of a table."""
 
 LARGEST = sys.float_info.max
 """Largest finite double."""
 
 TO_EVEN = 3 * 2**51
-"""Added to a double of at most 2^51 and taken away again, it leaves the nearest integer, ties to the even one."""
+"""Adding and subtracting this rounds a double of at most 2^51 to the nearest integer, ties to even."""
 
 
 def number(value: float) -> Expr:
-    """A double, as it is: engines read some texts of numbers as decimals."""
+    """Return an exact double literal: engines read some numeric texts as decimals."""
     if float(value).is_integer() and abs(value) < 2**53:
         return ibis.literal(int(value)).cast("float64")
     return ibis.literal(repr(float(value))).cast("float64")
 
 
 def total(terms: Sequence[Expr]) -> Expr:
-    """Their sum."""
+    """Return the sum of the terms."""
     return _in_pairs(operator.add, terms) if terms else number(0)
 
 
 def every(conditions: Sequence[Expr]) -> Expr:
-    """Whether all of them, at least one, are true."""
+    """Return whether all conditions (at least one) are true."""
     return _in_pairs(operator.and_, conditions)
 
 
 def _in_pairs(joined: Callable[[Expr, Expr], Expr], terms: Sequence[Expr]) -> Expr:
-    """Engines, and what writes SQL, limit how deep an expression may be."""
+    """Combine terms as a balanced tree: engines and SQL writers limit the depth of an expression."""
     while len(terms) > 1:
         pairs = [joined(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
         terms = [*pairs, *(terms[-1:] if len(terms) % 2 else [])]
@@ -60,47 +61,47 @@ def _in_pairs(joined: Callable[[Expr, Expr], Expr], terms: Sequence[Expr]) -> Ex
 
 
 def finite(double: Expr) -> Expr:
-    """Whether it is there, a number, and not infinite."""
+    """Return whether a double is present, a number, and not infinite."""
     return double.between(number(-LARGEST), number(LARGEST)).fill_null(False)
 
 
 def product(factors: Sequence[float] | Ints | Floats, row: Sequence[Expr]) -> Expr:
-    """The inner product of public integers (d,) and a row."""
+    """Return the inner product of public integers (d,) and a row."""
     return total([number(a) * x for a, x in zip(factors, row, strict=True) if a])
 
 
 def squared(row: Sequence[Expr]) -> Expr:
-    """The squared length of a row."""
+    """Return the squared length of a row."""
     return total([x * x for x in row])
 
 
 def rounded(x: Expr, unit: float = 1.0) -> Expr:
-    """The nearest multiple of the unit, ties to the even one. Args: x, at most 2^51 units; unit, a power of two."""
+    """Return the nearest multiple of the unit (a power of two), ties to even; x is at most 2^51 units."""
     return (x + number(TO_EVEN * unit)) - number(TO_EVEN * unit)
 
 
 def floored(x: Expr) -> Expr:
-    """The integer below, as a double."""
+    """Round down to an integer, as a double."""
     return x.floor().cast("float64")
 
 
 def integer(value: int) -> Expr:
-    """An integer of 64 bits, as it is."""
+    """Return a 64-bit integer literal."""
     return ibis.literal(int(value), "int64")
 
 
 def truncated(x: Expr) -> Expr:
-    """The integer next to it towards zero, as a double."""
+    """Round towards zero to an integer, as a double."""
     return ibis.ifelse(x < 0, -floored(-x), floored(x))
 
 
 def clipped(x: Expr, low: float, high: float) -> Expr:
-    """Within low and high. Args: x, a column, since it is written out three times: greatest(least()) is slower."""
+    """Clip a column to low and high; not by greatest(least()), which is slower. x is written out three times."""
     return ibis.ifelse(x > number(high), number(high), ibis.ifelse(x < number(low), number(low), x))
 
 
 def where_below(x: Expr, cuts: Sequence[float] | Ints | Floats, values: Sequence[Expr]) -> Expr:
-    """values[i], with i how many of the ascending cuts (m,) are at most x. Args: values (m + 1), expressions."""
+    """Return values[i] (m + 1 expressions), where i is the number of the ascending cuts (m,) that are at most x."""
     if len(values) == 1:
         return values[0]
     middle = len(cuts) // 2
@@ -112,7 +113,7 @@ def where_below(x: Expr, cuts: Sequence[float] | Ints | Floats, values: Sequence
 
 
 def selected(index: Expr, values: Sequence[float] | Ints | Floats, first: int = 0) -> Expr:
-    """values[index - first], a double. Args: index, an integer (if it is beyond the ends, the nearest of these)."""
+    """Return values[index - first] as a double; an index out of range takes the nearest end."""
     if all(value == values[0] for value in values):
         return number(values[0])
     middle = len(values) // 2
@@ -121,37 +122,37 @@ def selected(index: Expr, values: Sequence[float] | Ints | Floats, first: int = 
 
 
 Fence: TypeAlias = Callable[[Any], Any]
-"""From a table to the same one, that an engine does not merge with what is made of it."""
+"""Function that returns the same table, but keeps the engine from merging it with later steps."""
 
 Steps: TypeAlias = Callable[[Expr, Ints, Ints, int], Expr]
-"""As ``stepped``."""
+"""Signature of ``stepped``."""
 
 
 def stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
-    """values[i], with i how many of the ascending cuts (m,) are at most x.
+    """Return values[i] (m + 1,), where i is the number of the ascending cuts (m,) that are at most x.
 
-    Args: x, a column of whole doubles; values (m + 1,); reach, what no |x| is beyond.
+    x is a column of integer-valued doubles with |x| <= reach.
     """
     return where_below(x, cuts, [integer(value) for value in values])
 
 
 TERMS = 2**12
-"""Products in a query: longer ones take Ibis, and some engines, ten seconds to write and read."""
+"""Maximum number of products in a query: Ibis and some engines take ten seconds to write and parse longer ones."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Stage:
-    """Rows in an engine, with what was computed of them so far.
+    """Rows in an engine, with the columns computed so far.
 
     Args:
         table: of Ibis.
         row: names of the columns (d,) that hold the rows, as doubles.
-        fence: keeps a step a step.
-        terms: most products of a row's numbers in one query.
-        bound: norms that no row is beyond, once rows are on the lattice: public, they are of the domain.
-        steps: which of many steps a number is on, as the engine finds it fastest.
-        names: of columns that are still to be made.
+        fence: ``Dialect.fence``.
+        terms: maximum number of products per row in one query.
+        bound: norm bound of rows on the lattice, which is public: the domain determines it.
+        steps: ``Dialect.steps``.
+        names: counter for the names of new columns.
     """
 
     table: Any
@@ -164,17 +165,17 @@ class Stage:
 
     @property
     def x(self) -> list[Expr]:
-        """The rows' numbers (d,)."""
+        """Columns of the rows' numbers (d,)."""
         return [self.table[name] for name in self.row]
 
     def add(self, *computed: Expr) -> tuple[Self, list[str]]:
-        """The same with new columns, and their names."""
+        """Return the stage with new columns, and their names."""
         made = [f"v{next(self.names)}" for _ in computed]
         table = self.table.mutate(**dict(zip(made, computed, strict=True)))
         return attrs.evolve(self, table=self.fence(table)), made
 
     def moved(self, row: Sequence[Expr]) -> Self:
-        """The same with other numbers as its rows."""
+        """Return the stage with other numbers as its rows."""
         stage, made = self.add(*row)
         return attrs.evolve(stage, row=tuple(made))
 
@@ -186,38 +187,43 @@ Description: TypeAlias = Mapping[str, Any]
 
 
 class NotCompiled(CloisterError):
-    """Something that has no form in SQL here, or one that is too long: rows are then located in Python."""
+    """The object has no form in SQL, or only one that is too long; rows are then located in Python."""
 
 
 @final
 class Described:
-    """Descriptions of public objects, and what their arrays hold."""
+    """Descriptions of public objects, and their arrays."""
 
     def __init__(self) -> None:
         self._arrays = BundleArrays()
 
     def of(self, part: object) -> Description:
-        """Raises: NotCompiled: it does not describe itself."""
+        """Describe an object; raise NotCompiled if it does not describe itself."""
         try:
             return described(part, self._arrays)
         except Refused as error:
             raise NotCompiled(str(error)) from None
 
     def array(self, entry: Description) -> AnyArray:
-        """The array that stands for this entry of a description."""
+        """Return the array of an entry of a description."""
         kind, shape = np.dtype(f"<{entry['type']}"), entry["shape"]
-        found = np.frombuffer(bytes(self._arrays.content), kind, int(np.prod(shape, dtype=np.int64)), entry["at"])
-        return found.reshape(shape).astype(np.float64 if kind.kind == "f" else np.int64)
+        values = np.frombuffer(bytes(self._arrays.content), kind, int(np.prod(shape, dtype=np.int64)), entry["at"])
+        return values.reshape(shape).astype(np.float64 if kind.kind == "f" else np.int64)
 
 
 PLACES = 2**13
-"""Most constants that a row's number is looked up among: engines take seconds to read more."""
+"""Maximum number of constants in a lookup: engines take seconds to read more."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Near:
-    """The centres (k, d) that rows are in the buckets of, and how far from them at most; None for any distance."""
+    """Centres whose buckets hold the rows, with the maximum distance.
+
+    Args:
+        centers: (k, d).
+        within: maximum distance of a bucket's rows from its centre; None for any.
+    """
 
     centers: Ints
     within: int | None
@@ -230,9 +236,9 @@ class Located:
 
     Args:
         stage: the rows.
-        ids: names of columns of bucket ids, int64, -1 for none: what rows are counted by.
-        levels: for each level, by which of ``ids`` it is counted, and how many bits its ids are shifted to the right.
-        near: what is known of rows in a bucket.
+        ids: names of columns of bucket ids, int64, -1 for none, by which rows are counted.
+        levels: for each level, the index in ``ids`` by which it is counted, and the right shift of its ids in bits.
+        near: centres of the buckets, if they have any.
     """
 
     stage: Stage
@@ -242,7 +248,11 @@ class Located:
 
     @property
     def first(self) -> str:
-        """The name of the column of the first level's ids. Raises: NotCompiled: there is none, only a finer level's."""
+        """Name of the column of the first level's ids.
+
+        Raises:
+            NotCompiled: it has none, only a finer level's.
+        """
         group, down = self.levels[0]
         if down:
             raise NotCompiled("vectors that differ by the buckets of a coarser level have no form in SQL")
@@ -253,30 +263,30 @@ Locate: TypeAlias = Callable[[Stage, Description, Described], Located]
 
 
 def one_level(stage: Stage, ids: Expr, near: Near | None = None) -> Located:
-    """Buckets of one level."""
+    """Return buckets of one level."""
     stage, names = stage.add(ids)
     return Located(stage, tuple(names), near=near)
 
 
 def longest(stage: Stage) -> int:
-    """The largest norm of a lattice row."""
+    """Return the norm bound of lattice rows."""
     assert stage.bound is not None
     return stage.bound.l2
 
 
 def refuse_long(stage: Stage, terms: int) -> None:
-    """Raises: NotCompiled: a query would have more products than the engine works out in time."""
+    """Raise NotCompiled if a query would have more products than the engine computes in time."""
     if terms > stage.terms:
-        raise NotCompiled(f"a query of {terms} products is slower than reading the rows (the most is {stage.terms})")
+        raise NotCompiled(f"a query of {terms} products is slower than reading the rows (limit {stage.terms})")
 
 
 def refuse_wide(places: int) -> None:
-    """Raises: NotCompiled: a query would have more constants than engines read in time."""
+    """Raise NotCompiled if a query would have more constants than engines read in time."""
     if places > PLACES:
         raise NotCompiled(f"a query of {places} constants is too long")
 
 
 def refuse_inexact(largest: float) -> None:
-    """Args: largest, of all numbers on the way to a result. Raises: NotCompiled: doubles would not be exact."""
+    """Raise NotCompiled if a number of this size, the largest in the computation, is not exact in doubles."""
     if not largest < EXACT:
         raise NotCompiled("numbers of this size are not exact in doubles")

@@ -1,4 +1,4 @@
-"""Rows that come in Arrow batches, to this process or to an engine's Python workers, and how they are known again."""
+"""Rows in Arrow batches, in this process or an engine's Python workers, with the hashes that detect changes."""
 
 from __future__ import annotations
 
@@ -21,28 +21,33 @@ from cloister.rows.workers.threads import Threads
 ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
 
 FINISH = 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53
-"""Factors by which MurmurHash3 mixes 64 bits at its end."""
+"""Multipliers of MurmurHash3's 64-bit finaliser."""
 
 
 @final
 @attrs.frozen
-class Seen:
-    """Facts of rows, seen at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
+class RowFacts:
+    """Row count and hash of rows, which detect changes.
+
+    Args:
+        rows: number of usable rows.
+        mark: sum of their hashes, if known.
+    """
 
     rows: int
     mark: int | None
 
-    def same(self, other: Seen) -> bool:
-        """Whether they may be the rows of another, as far as is known of these."""
+    def same(self, other: RowFacts) -> bool:
+        """Return True if both may describe the same rows, as far as is known of these."""
         return self.rows == other.rows and self.mark in (None, other.mark)
 
-    def plus(self, other: Seen) -> Seen:
-        return Seen(self.rows + other.rows, (self.mark or 0) + (other.mark or 0))
+    def plus(self, other: RowFacts) -> RowFacts:
+        return RowFacts(self.rows + other.rows, (self.mark or 0) + (other.mark or 0))
 
 
-def refuse_other(found: Seen, seen: Seen) -> None:
-    """Raises: InvalidInput unless rows are those that were seen before."""
-    if not found.same(seen):
+def refuse_changed(facts: RowFacts, expected: RowFacts) -> None:
+    """Raise InvalidInput if the rows changed since the run began."""
+    if not facts.same(expected):
         raise InvalidInput(
             "the rows are not what they were when this run began: nothing of this round is answered; copy them "
             "first with --materialise (materialise=True), or leave the table alone while a run lasts"
@@ -50,10 +55,10 @@ def refuse_other(found: Seen, seen: Seen) -> None:
 
 
 def hashed(rows: Floats) -> int:
-    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same.
+    """Return the sum of hashes of rows (n, d): equal rows have equal hashes, and the order of columns matters.
 
-    The last cell is mixed as well as the others: of whole numbers it has few bits, all of them high ones, which a
-    single product would leave high. Two rows that exchange it would often have the same sum.
+    The last cell is mixed like the others: integers have few bits, all of them high, which a single product would keep
+    high; two rows that exchange it would often have the same sum.
     """
     mixed = np.zeros(len(rows), np.uint64)
     for column in rows.T:
@@ -68,15 +73,15 @@ def hashed(rows: Floats) -> int:
 @final
 @attrs.frozen
 class Batches:
-    """Batches as chunks.
+    """Converter of Arrow batches to chunks.
 
     Args:
         features: names of the columns of doubles.
-        marked: names of the column of the engine's hashes, if there is one.
-        named: names of the column of users, if there is one.
+        marked: name of the column of the engine's hashes, if there is one.
+        named: name of the user column, if there is one.
         here: whether rows are hashed by ``hashed`` instead.
-        numbered: whether users have numbers; else all are 0. Then all rows are seen, those that cannot be used too, and
-            one that names nobody has a number of its own and no cells: it is in no bucket.
+        numbered: whether users have numbers (else all are 0). Then unusable rows are included; one that names nobody
+            has a number of its own and no cells, so it is in no bucket.
     """
 
     features: list[str]
@@ -87,20 +92,20 @@ class Batches:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """Columns to read."""
         return [*self.features, *self.marked, *self.named]
 
-    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, Seen]]:
-        """At least one, which may be empty, each with facts of its rows."""
+    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, RowFacts]]:
+        """Yield chunks (at least one, possibly empty) with the facts of their rows."""
         start, nameless = 0, 0
         for batch in batches:
             rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in self.features]).T
-            whole = finite(rows)
-            mark = hashed(rows[whole]) if self.here else 0
+            usable = finite(rows)
+            mark = hashed(rows[usable]) if self.here else 0
             users = np.zeros(len(rows), np.uint64)
             for name in self.named:
                 named = batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-                whole = np.ones(len(rows), bool) if self.numbered else whole & named
+                usable = np.ones(len(rows), bool) if self.numbered else usable & named
                 if self.numbered:
                     names = batch.column(name).drop_null().to_numpy(zero_copy_only=False)
                     users[named] = numbers_of(names)
@@ -108,44 +113,54 @@ class Batches:
                     nameless += int((~named).sum())
                     rows[~named] = np.nan
             for name in self.marked:
-                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[whole].sum())
-            yield Chunk(start, rows, users=users), Seen(int(whole.sum()), mark)
+                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[usable].sum())
+            yield Chunk(start, rows, users=users), RowFacts(int(usable.sum()), mark)
             start += len(rows)
         if not start:
-            yield Chunk(0, np.empty((0, len(self.features))), users=np.empty(0, np.uint64)), Seen(0, 0)
+            yield Chunk(0, np.empty((0, len(self.features))), users=np.empty(0, np.uint64)), RowFacts(0, 0)
 
 
 @final
 @attrs.frozen(eq=False)
-class Passed:
-    """One pass over some rows. Args: rows (how many there are), seen, summaries (one per question)."""
+class PassResult:
+    """Result of one pass over some rows.
+
+    Args:
+        rows: number of all rows.
+        seen: facts of the usable ones.
+        summaries: one per question.
+    """
 
     rows: int
-    seen: Seen
+    seen: RowFacts
     summaries: tuple[Any, ...]
 
-    def merge(self, other: Passed) -> Passed:
+    def merge(self, other: PassResult) -> PassResult:
         summaries = merge_summaries(self.summaries, other.summaries)
-        return Passed(self.rows + other.rows, self.seen.plus(other.seen), summaries)
+        return PassResult(self.rows + other.rows, self.seen.plus(other.seen), summaries)
 
 
 @final
 @attrs.frozen(eq=False)
 class Pass:
-    """Work of an engine's worker: a partition's rows, counted, hashed and summarised.
+    """Work of an engine's worker on a partition: count, hash and summarise its rows.
 
-    No randomness travels: questions without users' numbers draw none before the merge, and what a channel is given is
-    the worker's own. Args: round (None: rows are counted only).
+    No randomness is sent: questions without user numbers draw none before the merge, and a channel gets the worker's
+    own.
+
+    Args:
+        reading: converter of the batches.
+        round: None to count rows only.
     """
 
     reading: Batches
     round: Round[Any] | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Passed:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> PassResult:
         rng = NoiseRng.secret()
 
-        def one(read: tuple[Chunk, Seen]) -> Passed:
-            chunk, seen = read
-            return Passed(len(chunk.rows), seen, () if self.round is None else chunk.summary(self.round, rng))
+        def one(read: tuple[Chunk, RowFacts]) -> PassResult:
+            chunk, facts = read
+            return PassResult(len(chunk.rows), facts, () if self.round is None else chunk.summary(self.round, rng))
 
-        return map_merge(self.reading.chunks(batches), one, Passed.merge, Threads(1).run)
+        return map_merge(self.reading.chunks(batches), one, PassResult.merge, Threads(1).run)

@@ -1,7 +1,7 @@
 """Parquet, Arrow and CSV files, read a piece at a time by pyarrow, without its threads.
 
-Measured on 20 million rows of 8 float32 columns in one row group: with a buffered stream per column, reading needs 60
-MB more than importing pyarrow; without it the whole row group is loaded.
+Measured on 20 million rows of 8 float32 columns in one row group: with a buffered stream per column, reading needs
+60 MB more than importing pyarrow; without it the whole row group is loaded.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from cloister.rows.selection import Selection
 from cloister.rows.users import Names
 
 Reads: TypeAlias = Sequence[tuple[str, Callable[[Any], Any]]]
-"""Columns, each with what makes of an Arrow array what is wanted of it."""
+"""Columns to read, each with the function that converts its Arrow array."""
 
 BUFFERS = 2**25
-"""Bytes of all columns' buffers together."""
+"""Total bytes of all columns' buffers."""
 
 BLOCK = 2**21
-"""Bytes of a CSV file that are read at once; no row may be longer."""
+"""Bytes per read of a CSV file, and the maximum length of a row."""
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
-"""How a whole Arrow stream ends."""
+"""Final bytes of a complete Arrow stream."""
 
 NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
-"""A cell that holds a number."""
+"""Cell that holds a number."""
 
 
-COMPUTE: Any = pyarrow.compute  # whose functions are made when it is imported, unseen by type checkers
+COMPUTE: Any = pyarrow.compute  # its functions are created at import, invisible to type checkers
 
 NULLS = frozenset(pyarrow.csv.ConvertOptions().null_values)
-"""Cells of a CSV file that stand for a missing one."""
+"""Cells of a CSV file that stand for a missing value."""
 
 
 def _kind(kind: Any) -> Kind:
-    """Kind of a type in a file's schema; the null type is what writers put where no cell told them a type."""
+    """Return the kind of a column type; writers use the null type where no cell determined one."""
     is_a = pa.types
     if is_a.is_null(kind):
         return "untyped"
@@ -94,18 +94,18 @@ def _known(schema: Any) -> list[TableColumn]:
 
 
 def _pandas_index(schema: Any) -> set[str]:
-    """The columns in which pandas wrote a frame's index, as it says beside the schema."""
+    """Return the columns that hold a pandas index, according to the schema's metadata."""
     try:
-        said = parsed((schema.metadata or {}).get(b"pandas", b"{}"))
-        return {name for name in said.get("index_columns", ()) if isinstance(name, str)}
+        metadata = parsed((schema.metadata or {}).get(b"pandas", b"{}"))
+        return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
     except (ValueError, AttributeError, TypeError):
         return set()
 
 
 def numbers_of(column: Any) -> AnyArray:
-    """An Arrow column as numbers that float64 takes over with one correct rounding; nulls become NaN."""
+    """Convert an Arrow column to numbers that float64 represents with one correct rounding; nulls become NaN."""
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.string())  # arithmetic on the two halves of a decimal would round twice
+        column = column.cast(pa.string())  # converting the two halves of a decimal would round twice
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         column = column.cast(pa.float64(), safe=False)
     numbers: AnyArray = column.to_numpy(zero_copy_only=False)
@@ -113,8 +113,10 @@ def numbers_of(column: Any) -> AnyArray:
 
 
 def _cells(column: Any) -> Any:
-    """An Arrow column as it is: numbers as an array (of floats, nulls as NaN), others and texts as Python's, None for
-    nulls."""
+    """Return the raw cells of an Arrow column.
+
+    Numbers become an array (floats with NaN for null); other types become Python objects, with None for null.
+    """
     plain = pa.types.is_floating(column.type) or (pa.types.is_integer(column.type) and not column.null_count)
     return column.to_numpy(zero_copy_only=False) if plain else column.to_pylist()
 
@@ -124,26 +126,31 @@ def _as_is(column: Any) -> Any:
 
 
 def _text_as_is(column: Any) -> Any:
-    """Cells of CSV as they are, NA and null too; an empty one becomes a null."""
+    """Return CSV cells unchanged, including NA and null; an empty cell becomes a null."""
     if not pa.types.is_string(column.type):
         return column
     return COMPUTE.if_else(COMPUTE.equal(column, ""), None, column)
 
 
 def _without_nulls(column: Any) -> list[Any]:
-    """Cells of CSV, None for ``NULLS``."""
+    """Return CSV cells, with None for ``NULLS``."""
     missing = COMPUTE.is_in(column, pa.array(sorted(NULLS), column.type))
     cells: list[Any] = COMPUTE.if_else(missing, None, column).to_pylist()
     return cells
 
 
 def _words(texts: Texts, csv: bool, column: Any) -> Floats:
-    return texts.halves(len(column), lambda some: _without_nulls(column[some]) if csv else column[some].to_pylist())
+    return texts.halves(len(column), lambda part: _without_nulls(column[part]) if csv else column[part].to_pylist())
 
 
 @attrs.frozen
 class _Codes:
-    """Reads an Arrow column as a category's codes. Args: category, texts (whether ``NULLS`` are missing cells)."""
+    """Converter of an Arrow column to the codes of a category.
+
+    Args:
+        category: its values.
+        texts: whether ``NULLS`` are missing cells.
+    """
 
     category: Category
     texts: bool
@@ -151,7 +158,7 @@ class _Codes:
     def __call__(self, column: Any) -> Floats:
         packed = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         cells, listed = packed.dictionary.to_pylist(), self.category.values
-        if self.texts:  # a value that is listed is itself, whatever it looks like: "NA" may be Namibia
+        if self.texts:  # a declared value is never missing: "NA" may be Namibia
             cells = [None if cell in NULLS and canonical(cell) not in listed else cell for cell in cells]
         codes = np.append(self.category.codes(cells), MISSING)
         places: Any = packed.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -162,19 +169,19 @@ def _pieces(batches: Iterable[Any], reads: Reads) -> Iterator[list[Any]]:
     size = piece_rows(len(reads))
     for batch in batches:
         for start in range(0, batch.num_rows, size):
-            some = batch.slice(start, size)
-            yield [read(some.column(name)) for name, read in reads]
+            piece = batch.slice(start, size)
+            yield [read(piece.column(name)) for name, read in reads]
 
 
 class _Reader(ABC):
-    """Base of the readers of Arrow's formats."""
+    """Base class of the readers of Arrow's formats."""
 
     by_name = True
     texts = False
 
     @abstractmethod
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
-        """Pieces of these columns, each read as numbers, as a category, or as it is."""
+        """Yield pieces of these columns, each converted by its function."""
 
     def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
         return (chosen.spread(piece) for piece in self._read(self._reads(chosen), only))
@@ -182,10 +189,10 @@ class _Reader(ABC):
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         return (piece[0] for piece in self._read([(column, _without_nulls if self.texts else _cells)], only))
 
-    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
-        mine = self._reads(chosen)
+    def beside(self, chosen: Selection, extra_columns: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        feature_reads = self._reads(chosen)
         as_is = _text_as_is if self.texts else _as_is
-        used, reads = len(mine), [*mine, *((name, as_is) for name in kept)]
+        used, reads = len(feature_reads), [*feature_reads, *((name, as_is) for name in extra_columns)]
         return ((chosen.spread(piece[:used]), piece[used:]) for piece in self._read(reads, None))
 
     def _reads(self, chosen: Selection) -> Reads:
@@ -199,7 +206,7 @@ class _Reader(ABC):
 
 @final
 class Parquet(_Reader):
-    """One Parquet file: only the columns asked for are read, page by page, however large a row group is."""
+    """Reader of a Parquet file: only the requested columns are read, page by page, however large a row group is."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -223,10 +230,9 @@ class Parquet(_Reader):
 
 @final
 class Ipc(_Reader):
-    """One Arrow (Feather) file or stream, through a memory map.
+    """Reader of an Arrow (Feather) file or stream, through a memory map.
 
-    Of a compressed record batch, the columns in use are unpacked as a whole; so that memory is bounded, it must be
-    small.
+    The used columns of a compressed record batch are unpacked as a whole, so memory is bounded by the size of a batch.
     """
 
     blocks = None
@@ -241,15 +247,15 @@ class Ipc(_Reader):
         self._packed = _outside(next(_batches(reader), None), memory)
 
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
-        memory, seen = _mapped(self._path), 0
-        # a choice of fields makes pyarrow copy the batch, which is a loss unless it spares unpacking the others
+        memory, bytes_read = _mapped(self._path), 0
+        # selecting fields makes pyarrow copy the batch, which only pays off if it avoids unpacking the others
         reader, source = _ipc(memory, [self._position[name] for name in _named(reads)] if self._packed else None)
         for piece in _pieces(_batches(reader), reads):
             yield piece
-            seen += 8 * len(piece[0]) * len(reads)
-            if seen >= BUFFERS and hasattr(memory, "madvise"):
-                memory.madvise(mmap.MADV_DONTNEED)  # give pages back that were read; the file still has them
-                seen = 0
+            bytes_read += 8 * len(piece[0]) * len(reads)
+            if bytes_read >= BUFFERS and hasattr(memory, "madvise"):
+                memory.madvise(mmap.MADV_DONTNEED)  # release pages already read; the file still has them
+                bytes_read = 0
         if isinstance(reader, pyarrow.ipc.RecordBatchStreamReader) and source.tell() < source.size():
             joined.refuse(self._path)
 
@@ -260,19 +266,19 @@ def _mapped(path: str) -> mmap.mmap:
 
 
 def _ipc(memory: mmap.mmap, fields: list[int] | None) -> tuple[Any, Any]:
-    """A reader, and what it reads from."""
+    """Return a reader and its source."""
     options, source = pyarrow.ipc.IpcReadOptions(included_fields=fields, use_threads=False), pa.BufferReader(memory)
     try:
         return pyarrow.ipc.open_file(source, options=options), source
     except pa.ArrowInvalid:
         if memory[-len(END) :] != END:
-            raise  # a stream may end anywhere, so that one which was cut short looks whole
+            raise  # without the end marker a truncated stream looks complete
         source.seek(0)
         return pyarrow.ipc.open_stream(source, options=options), source
 
 
 def _outside(batch: Any, memory: mmap.mmap) -> bool:
-    """Whether a record batch was copied out of the memory that it was read from, as a compressed one is."""
+    """Return True if a record batch was copied out of the mapped memory, as a compressed one is."""
     mapped = pa.py_buffer(memory)
     used = [b for column in batch or () for b in column.buffers() if b is not None and b.size]
     return not all(mapped.address <= b.address < mapped.address + mapped.size for b in used)
@@ -286,12 +292,13 @@ def _batches(reader: Any) -> Iterator[Any]:
 
 @final
 class Csv(_Reader):
-    """One CSV file with a header line. It has no types: every column counts as one of numbers, and is read as float64,
-    correctly rounded; a cell that is no number makes the file refused. Were a column of text passed over instead, one
-    row would decide which columns a result has.
+    """Reader of a CSV file with a header line.
 
-    An empty line of a file with one column is a row whose cell is missing: passed over, one person's cell would move
-    the places, and with them the user numbers, of all who come after her. In files of several columns it is no row.
+    The file has no types: every column is numeric, read as float64 with correct rounding, and a cell that is not a
+    number makes the whole file refused. If text columns were skipped, one row would decide which columns a result has.
+
+    An empty line of a file with one column is a row whose cell is missing: if it were skipped, one person's cell would
+    shift the user numbers of everyone after them. In files of several columns it is not a row.
     """
 
     blocks = None
@@ -302,15 +309,15 @@ class Csv(_Reader):
         check_head(path, form)
         self._schema = self._first_schema()
         self.known = [TableColumn(name, "cells") for name in self._schema.names]
-        if len(self.known) == 1 and (others := re.findall(r"[;\t|]", self.known[0].name)):
+        if len(self.known) == 1 and (delimiters := re.findall(r"[;\t|]", self.known[0].name)):
             raise InvalidInput(
-                f"the first line of '{path}' is parted by {others[0]!r}: say so with --delimiter (delimiter=)"
+                f"the first line of '{path}' is parted by {delimiters[0]!r}: say so with --delimiter (delimiter=)"
             )
         if len(self.known) == 1:
             self._empty = True
             if self._first_schema().names != self._schema.names:
                 raise InvalidInput(f"'{path}' begins with an empty line: its first line holds the column's name")
-        positions = [str(i) for i in range(len(self._schema.names))]  # what frames without names write
+        positions = [str(i) for i in range(len(self._schema.names))]  # written by data frames without column names
         if self._schema.names != positions and any(NUMBER.fullmatch(name) for name in self._schema.names):
             raise InvalidInput(
                 f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names, which are "
@@ -320,21 +327,28 @@ class Csv(_Reader):
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         kinds = {name: pa.string() for name, _ in reads}
         kinds |= {name: self._kind(name) for name, read in reads if read is numbers_of}
-        options = {"include_columns": _named(reads), "strings_can_be_null": False}  # each reader says what is missing
+        options = {
+            "include_columns": _named(reads),
+            "strings_can_be_null": False,
+        }  # each converter decides what is missing
         numeric = [i for i, name in enumerate(self._schema.names) if (name, numbers_of) in reads]
         with closing(self._tables(pyarrow.csv.ConvertOptions(column_types=kinds, **options), numeric)) as tables:
             yield from _pieces((batch for table in tables for batch in table.to_batches()), reads)
 
     def _first_schema(self) -> Any:
-        """Names of the columns, and what their first cells look like."""
+        """Return the schema of the first block: the column names, and whether the first cells look boolean."""
         with closing(self._tables(None)) as tables:
             return next(tables).schema
 
     def _tables(self, convert: Any, numeric: Sequence[int] = ()) -> Generator[Any]:
-        """The file's rows, a block at a time; at least one table. Args: numeric (positions of columns of numbers).
+        """Yield the rows as tables, one per block; at least one.
 
-        pyarrow parses each block as a file of its own: its streaming reader would cut blocks itself, and reads ahead in
-        threads that it never ends where reading ends early.
+        pyarrow parses each block as a separate file: its streaming reader would split blocks itself, and its read-ahead
+        threads do not stop when reading ends early.
+
+        Args:
+            convert: options of pyarrow, None to infer the types.
+            numeric: positions of the numeric columns.
         """
         parsing = pyarrow.csv.ParseOptions(
             delimiter=self._form.delimiter, ignore_empty_lines=not self._empty, newlines_in_values=True
@@ -345,16 +359,17 @@ class Csv(_Reader):
             with pa.input_stream(self._path, compression=packing) as stream:
                 rows = WholeRows(self._path, self._form.delimiter, BLOCK, len(self._schema), numeric)
                 for block in rows.blocks(self._decoded(stream)):
-                    mark = codecs.BOM_UTF8 if block.startswith(codecs.BOM_UTF8) else b""  # a cell's, twice: one is lost
+                    # a byte order mark here belongs to a cell; pyarrow strips one, so it is doubled
+                    mark = codecs.BOM_UTF8 if block.startswith(codecs.BOM_UTF8) else b""
                     options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 3, column_names=names)
                     table = pyarrow.csv.read_csv(pa.BufferReader(mark + block), options, parsing, convert)
                     yield table
-                    names = self._schema.names  # which the first block alone begins with
+                    names = self._schema.names  # only the first block starts with the header
         except pa.ArrowInvalid as error:
             raise InvalidInput(f"'{self._path}' {self._advice(str(error))}") from None
 
     def _decoded(self, stream: Any) -> Any:
-        """The file's text in UTF-8."""
+        """Return the stream transcoded to UTF-8."""
         encoding = codecs.lookup(self._form.encoding).name
         return stream if encoding == "utf-8" else pa.transcoding_input_stream(stream, self._form.encoding, "utf8")
 
@@ -363,7 +378,7 @@ class Csv(_Reader):
         return kind if pa.types.is_boolean(kind) else pa.float64()
 
     def _advice(self, error: str) -> str:
-        """Fault of a CSV file in words, without the line that pyarrow quotes."""
+        """Describe the fault of a CSV file without the line that pyarrow quotes."""
         if "invalid UTF8" in error:
             return not_unicode("has cells")
         if "conversion error" in error:
@@ -376,7 +391,7 @@ class Csv(_Reader):
 
 
 def _named(reads: Reads) -> list[str]:
-    """Names of the columns that are read, each once."""
+    """Return the names of the columns that are read, without duplicates."""
     return list(dict.fromkeys(name for name, _ in reads))
 
 

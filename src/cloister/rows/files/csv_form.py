@@ -1,4 +1,4 @@
-"""The form of CSV files: how they are written, and what their first bytes say of it."""
+"""Delimiter and encoding of CSV files, and checks of their first bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 from cloister.core.errors import InvalidInput
 
 HEAD = 2**16
-"""Bytes that are looked at."""
+"""Bytes that are checked."""
 
 
 def _delimiter(text: str) -> str:
@@ -22,9 +22,14 @@ def _delimiter(text: str) -> str:
 @final
 @attrs.frozen
 class Form:
-    """How CSV files are written. Args: delimiter (one character), encoding (as Python calls it).
+    """Format of CSV files.
 
-    Raises: InvalidInput: there is no such delimiter or encoding.
+    Args:
+        delimiter: one character.
+        encoding: name of a Python codec.
+
+    Raises:
+        InvalidInput: the delimiter or encoding is invalid.
     """
 
     delimiter: str = attrs.field(default=",", converter=_delimiter)
@@ -57,27 +62,27 @@ BINARY = {
     b"\x28\xb5\x2f\xfd": "it is Zstandard: unpack it",
     b"\xfd7zXZ\0": "it is xz: unpack it",
 }
-"""What files that are called .csv may be instead, by their first bytes, and what to do about it."""
+"""Advice for files that are not CSV despite their name, by magic bytes."""
 
 SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?(\n|$)', re.IGNORECASE)
-"""First line by which Excel is told the delimiter."""
+"""Excel's line that declares the delimiter."""
 
 
 def check_head(path: str, form: Form) -> None:
-    """Check by its first bytes that a file is CSV which begins with names of columns: no cell is looked at.
+    """Check by its first bytes that a file is CSV with a header line; cells are not inspected.
 
-    Raises: InvalidInput: it is something else or in another encoding, which the message names, or begins with Excel's
-        line on the delimiter.
+    Raises:
+        InvalidInput: it has another format or encoding (named in the message), or starts with Excel's ``sep=`` line.
     """
     with _opened(path) as file:
         head = file.read(HEAD)
-    for start, what in BINARY.items():
+    for start, advice in BINARY.items():
         if head.startswith(start):
-            raise InvalidInput(f"'{path}' is not CSV: {what}")
-    if found := SEPARATOR.match(codecs.getincrementaldecoder(form.encoding)("ignore").decode(head[:64])):
+            raise InvalidInput(f"'{path}' is not CSV: {advice}")
+    if match := SEPARATOR.match(codecs.getincrementaldecoder(form.encoding)("ignore").decode(head[:64])):
         raise InvalidInput(
-            f"the first line of '{path}' is Excel's sep={found[1]}: take it away, and give --delimiter "
-            f"{'tab' if found[1] == chr(9) else repr(found[1])} (delimiter=)"
+            f"the first line of '{path}' is Excel's sep={match[1]}: take it away, and give --delimiter "
+            f"{'tab' if match[1] == chr(9) else repr(match[1])} (delimiter=)"
         )
     if codecs.lookup(form.encoding).name == "utf-8":
         _check_unicode(path, head)
@@ -102,8 +107,8 @@ def _check_unicode(path: str, head: bytes) -> None:
         raise InvalidInput(f"'{path}' {not_unicode('has names of columns')}") from None
 
 
-def not_unicode(what: str) -> str:
-    return f"{what} that are not UTF-8: it seems to be Latin-1, so say so with --encoding latin-1 (encoding=)"
+def not_unicode(subject: str) -> str:
+    return f"{subject} that are not UTF-8: it seems to be Latin-1, so say so with --encoding latin-1 (encoding=)"
 
 
 def _opened(path: str) -> IO[bytes]:

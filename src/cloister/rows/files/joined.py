@@ -1,5 +1,8 @@
-"""Files that several were appended to, as by ``cat``: a footer describes the last of them alone, and a stream ends with
-the first, so that a reader would leave out the rows of the others without a word."""
+"""Detection of Parquet and Arrow files that were concatenated (as by cat).
+
+A footer describes only the last of them, and a stream ends with the first, so a reader would silently drop the rows of
+the others.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,17 @@ from typing import Any, NoReturn
 from cloister.core.errors import InvalidInput
 
 MARK = b"ARROW1"
-"""How an Arrow file begins and ends."""
+"""Magic bytes at both ends of an Arrow file."""
 
 BATCHES = 3
-"""Number of the footer's field that lists the record batches."""
+"""Index of the footer's field that lists the record batches."""
 
 
 def check_parquet(path: str, metadata: Any, memory: mmap.mmap) -> None:
-    """Check that a Parquet file is one file. Args: metadata (pyarrow's), memory (the file's bytes).
+    """Check that a Parquet file is a single file, by pyarrow's metadata and the file's bytes.
 
-    Raises: InvalidInput: another one ends, and this one begins, behind the pages that the footer describes.
+    Raises:
+        InvalidInput: another file ends, and this one starts, after the pages that the footer describes.
     """
     groups = metadata.num_row_groups
     last = metadata.row_group(groups - 1) if groups else None
@@ -30,14 +34,16 @@ def check_parquet(path: str, metadata: Any, memory: mmap.mmap) -> None:
 
 
 def check_arrow(path: str, memory: mmap.mmap) -> None:
-    """As ``check_parquet``, of an Arrow file."""
+    """Check that an Arrow file is a single file, as ``check_parquet``."""
     if memory.find(2 * MARK, _end_of_batches(memory)) >= 0:
         refuse(path)
 
 
 def _end_of_batches(memory: mmap.mmap) -> int:
-    """Where an Arrow file's last record batch ends, as its footer says: a table of FlatBuffers, in which a batch has an
-    offset and the lengths of its description and its body."""
+    """Return where the last record batch of an Arrow file ends, according to its footer.
+
+    The footer is a FlatBuffers table; it lists the offset of each batch and the lengths of its metadata and its body.
+    """
     (length,) = struct.unpack_from("<i", memory, len(memory) - len(MARK) - 4)
     footer = len(memory) - len(MARK) - 4 - length
     root = footer + struct.unpack_from("<I", memory, footer)[0]
@@ -46,13 +52,13 @@ def _end_of_batches(memory: mmap.mmap) -> int:
     if not place:
         return 0
     vector = root + place + struct.unpack_from("<I", memory, root + place)[0]
-    (many,) = struct.unpack_from("<I", memory, vector)
-    blocks = struct.iter_unpack("<qi4xq", memory[vector + 4 : vector + 4 + 24 * many])
+    (n_batches,) = struct.unpack_from("<I", memory, vector)
+    blocks = struct.iter_unpack("<qi4xq", memory[vector + 4 : vector + 4 + 24 * n_batches])
     return max((sum(block) for block in blocks), default=0)
 
 
 def refuse(path: str) -> NoReturn:
-    """Raises: InvalidInput: the file is several."""
+    """Raise InvalidInput for a file that is several files."""
     raise InvalidInput(
         f"'{path}' is several files, one appended to another, and rows of all but one would be left out: give each as "
         f"a file of its own, or have them written as one"

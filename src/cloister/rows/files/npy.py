@@ -1,7 +1,7 @@
 """NPY and NPZ files, read a piece at a time.
 
-By plain reads, not by a memory map: mapped pages count as this process's memory, and a map of a file that is cut short
-while it is read kills the process instead of raising.
+Plain reads instead of a memory map: mapped pages count as this process's memory, and truncating a mapped file kills the
+process instead of raising.
 """
 
 from __future__ import annotations
@@ -27,20 +27,25 @@ from cloister.rows.selection import Selection
 from cloister.rows.users import Names
 
 PIECE = 2**20
-"""Bytes that are read at once."""
+"""Bytes per read."""
 
 HEAD = 2**14
-"""Bytes in which a header of numbers ends; NumPy takes up to 10,000 and reads first whatever length it states."""
+"""Maximum length of a header; NumPy accepts 10,000 bytes, but first reads whatever length the header states."""
 
 WIDEST, STREAMS = 100_000, 1000
-"""Most columns, and most that are unpacked beside one another, each by a stream of its own."""
+"""Maximum number of columns, and of columns unpacked in parallel, each from a stream of its own."""
 
 
 @final
 @attrs.frozen
 class _Header:
-    """Header of an NPY file. Args: shape, by_columns (Fortran order), dtype, offset of the first byte of
-    data."""
+    """Header of an NPY file.
+
+    Args:
+        shape, dtype: of the array.
+        by_columns: whether it is in Fortran order.
+        offset: position of the first byte of data.
+    """
 
     shape: tuple[int, ...]
     by_columns: bool
@@ -49,7 +54,7 @@ class _Header:
 
     @classmethod
     def read(cls, file: IO[bytes], size: int) -> _Header:
-        """The header of a file of so many bytes, which must be what it states. Raises: ValueError."""
+        """Read the header of a file of ``size`` bytes; raise ValueError if it does not match the size."""
         head = io.BytesIO(file.read(HEAD))
         version = np.lib.format.read_magic(head)
         if version == (1, 0):
@@ -63,33 +68,43 @@ class _Header:
             raise ValueError("the file is longer or shorter than its array")
         return cls(shape, by_columns, dtype, head.tell())
 
-    def known(self, path: str, most: int = WIDEST) -> list[TableColumn]:
-        """The columns. Args: most (of them). Raises: InvalidInput: it is no table, or has more."""
+    def known(self, path: str, max_columns: int = WIDEST) -> list[TableColumn]:
+        """Return the columns.
+
+        Raises:
+            InvalidInput: the array is not a table of numbers, or has more than ``max_columns``.
+        """
         if len(self.shape) != 2 or self.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"'{path}' holds an array of {self.dtype.name} with {len(self.shape)} dimensions: "
                 "save numbers of shape (rows, columns)"
             )
-        if self.shape[1] > most:
+        if self.shape[1] > max_columns:
             raise InvalidInput(
-                f"'{path}' has {self.shape[1]:,} columns, and at most {most:,} are read"
-                f"{' of a packed file that is laid out by columns' if most < WIDEST else ''}: save those that are used"
+                f"'{path}' has {self.shape[1]:,} columns, and at most {max_columns:,} are read"
+                f"{' of a packed file that is laid out by columns' if max_columns < WIDEST else ''}: "
+                "save those that are used"
             )
         return [TableColumn(str(j), "numbers") for j in range(self.shape[1])]
 
     def pieces(self, files: Sequence[IO[bytes]], columns: Sequence[int]) -> Iterator[Piece]:
-        """Args: files, one handle per column (they may be the same), and the columns' positions."""
+        """Yield pieces of these columns.
+
+        Args:
+            files: one handle per column (possibly the same one).
+            columns: their positions.
+        """
         return self._by_columns(files, columns) if self.by_columns else self._by_rows(files[0], columns)
 
     def _by_rows(self, file: IO[bytes], columns: Sequence[int]) -> Iterator[Piece]:
         n, width = self.shape
-        every = list(columns) == list(range(width))
+        all_columns = list(columns) == list(range(width))
         block = np.empty((max(1, PIECE // (width * self.dtype.itemsize)), width), self.dtype)
         _to(file, self.offset)
         for start in range(0, n, len(block)):
-            some = block[: n - start]
-            _fill(file, some)
-            yield some.T if every else [some[:, j] for j in columns]
+            rows = block[: n - start]
+            _fill(file, rows)
+            yield rows.T if all_columns else [rows[:, j] for j in columns]
         _end(file)
 
     def _by_columns(self, files: Sequence[IO[bytes]], columns: Sequence[int]) -> Iterator[Piece]:
@@ -106,19 +121,19 @@ class _Header:
 
 
 def _to(file: IO[bytes], at: int) -> None:
-    """Go to a place. In a zip file forwards alone, by reading: from Python 3.12 on a seek leaves the checksum out."""
+    """Seek to a position; in a zip file by reading, since from Python 3.12 on a seek skips the checksum."""
     if not isinstance(file, zipfile.ZipExtFile):
         file.seek(at)
         return
-    while left := at - file.tell():
-        if left < 0:
+    while distance := at - file.tell():
+        if distance < 0:
             raise ValueError("a zip file is read forwards")
-        if not file.read(min(left, PIECE)):
+        if not file.read(min(distance, PIECE)):
             raise EOFError
 
 
 def _fill(file: IO[bytes], out: AnyArray) -> None:
-    """Read exactly this array. Raises: EOFError."""
+    """Read exactly this array; raise EOFError if the file ends first."""
     room = out.reshape(-1).view(np.uint8).data
     while room:
         got = file.readinto(room)  # type: ignore[attr-defined]  # all binary files have it; IO[bytes] does not say so
@@ -128,19 +143,19 @@ def _fill(file: IO[bytes], out: AnyArray) -> None:
 
 
 def _end(file: IO[bytes]) -> None:
-    """Raises: ValueError unless the array ends where the file does; a zip file checks its checksum here."""
+    """Raise ValueError unless the file ends after the array; this also makes a zip file verify its checksum."""
     if file.read(1):
         raise ValueError("the file goes on after the array")
 
 
 class _Reader(ABC):
-    """Base of the readers of NumPy's formats."""
+    """Base class of the readers of NumPy's formats."""
 
     by_name = False
 
     @abstractmethod
     def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
-        """These columns as they are, a bounded number of rows at a time."""
+        """Yield the raw cells of these columns, a bounded number of rows at a time."""
 
     def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
         return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
@@ -148,15 +163,15 @@ class _Reader(ABC):
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         return (piece[0] for piece in self._pieces([column]))
 
-    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+    def beside(self, chosen: Selection, extra_columns: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
         used = len(chosen.used)
-        pieces = self._pieces([*chosen.used, *kept])
+        pieces = self._pieces([*chosen.used, *extra_columns])
         return ((encoded(piece[:used], chosen), [np.array(cells) for cells in piece[used:]]) for piece in pieces)
 
 
 @final
 class Npy(_Reader):
-    """One NPY file. Columns are called '0', '1', ..."""
+    """Reader of an NPY file; its columns are called '0', '1', ..."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -172,9 +187,9 @@ class Npy(_Reader):
 
 @final
 class Npz(_Reader):
-    """The array 'X', or the only two-dimensional one, of one NPZ file, unpacked while it is read.
+    """Reader of the array 'X', or the only two-dimensional one, of an NPZ file, unpacked while it is read.
 
-    An array that was saved column by column (Fortran order) is unpacked once per column.
+    An array in Fortran order is unpacked once per column.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,5 +1,4 @@
-"""Files that paths and patterns mean, the parts that a pass over them is divided into, and the work on one: by this
-process, or by a worker."""
+"""Division of a pass over files into parts, and the work of a process or worker on one part."""
 
 from __future__ import annotations
 
@@ -28,29 +27,31 @@ V = TypeVar("V")
 Path: TypeAlias = str | os.PathLike[str]
 
 
-def listed(paths: Path | Sequence[Path]) -> list[str]:
-    """Files in order; a pattern's in sorted order.
+def expand_paths(paths: Path | Sequence[Path]) -> list[str]:
+    """Expand paths and patterns to a list of files; the matches of a pattern are sorted.
 
     Raises:
-        InvalidInput: there is none, it is a folder, or one is given twice, so that its rows would count twice.
+        InvalidInput: there is no file, one is a folder, or one is given twice, so that its rows would count twice.
     """
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found = [path for one in given for path in _matched(os.fspath(one))]
-    if not found:
+    patterns = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files = [path for one in patterns for path in _matched(os.fspath(one))]
+    if not files:
         raise InvalidInput("no file was given")
-    seen = set[Hashable]()
-    for path in found:
+    identities = set[Hashable]()
+    for path in files:
         if os.path.isdir(path):
             raise InvalidInput(f"'{path}' is a folder: give its files, as in '{os.path.join(path, '*.parquet')}'")
-        if identity(path) in seen:
+        if identity(path) in identities:
             raise InvalidInput(f"'{path}' was given twice: its rows would count twice")
-        seen.add(identity(path))
-    return found
+        identities.add(identity(path))
+    return files
 
 
 def identity(path: str) -> Hashable:
-    """Return what two names of one file have in common, be they links of either kind or places in a bind mount: its
-    device and number, or where there is none (a file that is gone, some network drives) its resolved path."""
+    """Return a key that is equal for all names of one file, including links and bind mounts.
+
+    It is the device and inode number, or the resolved path where there is none (a deleted file, some network drives).
+    """
     try:
         facts = os.stat(path)
     except OSError:
@@ -61,23 +62,23 @@ def identity(path: str) -> Hashable:
 def _matched(path: str) -> list[str]:
     if os.path.exists(path) or not glob.has_magic(path):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
         raise InvalidInput(f"no file matches '{path}'")
-    return found
+    return matches
 
 
 @final
 @attrs.frozen(eq=False)
 class Part:
-    """Some rows of a file: what travels to a worker instead of rows.
+    """Range of rows of a file, sent to a worker in place of the rows.
 
     Args:
-        number: position of the file among the files.
-        file: which, as it was when the run began.
+        number: index of the file.
+        file: as it was when the run began.
         only: its blocks; None for all.
-        start: position of the first row among all rows.
-        kept: bits of the rows that are read, where users have so many that not all are; None for all.
+        start: index of the first row among all rows.
+        kept: packed bits of the rows kept by contribution bounding; None for all.
     """
 
     number: int
@@ -91,13 +92,13 @@ class Part:
         return self.number, self.only.start if self.only else 0
 
     def chunks(self, chosen: Selection) -> Iterator[Chunk]:
-        """The rows; at least one chunk, which may be empty."""
+        """Yield the rows; at least one chunk, possibly empty."""
         start, dimension = self.start, len(chosen.features)
-        kept = None if self.kept is None else np.unpackbits(self.kept).view(bool)
+        kept_rows = None if self.kept is None else np.unpackbits(self.kept).view(bool)
         for rows in self.file.chunks(chosen, chunk_rows(dimension), self.only):
             refuse_too_many(start + len(rows))
-            some = None if kept is None else kept[start - self.start :][: len(rows)]
-            yield Chunk(start, rows, self.place, kept=some)
+            chunk_kept = None if kept_rows is None else kept_rows[start - self.start :][: len(rows)]
+            yield Chunk(start, rows, self.place, kept=chunk_kept)
             start += len(rows)
         if start == self.start:
             yield Chunk(start, np.empty((0, dimension)), self.place)
@@ -106,7 +107,13 @@ class Part:
 @final
 @attrs.frozen(eq=False)
 class Done(Generic[V]):
-    """Outcome of a part: how many rows it had, and their value. Args: number, only as of the part."""
+    """Result of a part.
+
+    Args:
+        number, only: as of the part.
+        rows: number of rows.
+        value: merged value of the rows.
+    """
 
     number: int
     only: range | None
@@ -114,8 +121,8 @@ class Done(Generic[V]):
     value: V
 
 
-def owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[Place, Owners]]:
-    """In a worker: whose the usable rows of a part are, and the validation pass over them."""
+def part_owners(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[Place, Owners]]:
+    """Return the owners of the usable rows of a part, after validating the rows (runs in a worker)."""
     keep_memory()
     usable = np.concatenate([finite(chunk.rows) for chunk in part.chunks(chosen)])
     owners = part.file.owners(users, part.only).counted(usable)
@@ -124,11 +131,12 @@ def owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[d
     return Done(part.number, part.only, len(usable), {part.place: owners})
 
 
-def joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
+def merge_results(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
+    """Merge the results of two parts."""
     return Done(-1, None, one.rows + other.rows, merge(one.value, other.value))
 
 
-def passed(
+def run_pass(
     part: Part,
     chosen: Selection,
     fn: Callable[[Chunk], V],
@@ -136,20 +144,20 @@ def passed(
     tell: Progress | None,
     threads: Threads,
 ) -> Done[V]:
-    """In a worker: one pass over a part, the merged values of its chunks."""
+    """Run one pass over a part and return the merged values of its chunks (runs in a worker)."""
     keep_memory()
 
-    def worked(chunk: Chunk) -> Done[V]:
+    def work_on(chunk: Chunk) -> Done[V]:
         return Done(part.number, part.only, len(chunk.rows), fn(chunk))
 
-    def told(work: Callable[[Chunk], Done[V]], chunks: Iterable[Chunk]) -> Iterator[Done[V]]:
+    def reported(work: Callable[[Chunk], Done[V]], chunks: Iterable[Chunk]) -> Iterator[Done[V]]:
         for done in threads.run(work, chunks):
             if tell is not None:
                 tell(done.rows)
             yield done
 
     chunks = part.chunks(chosen)
-    if threads.count != 1:  # the next chunk takes the memory of this one
+    if threads.count != 1:  # the next chunk reuses this one's memory
         chunks = (chunk.copied() for chunk in chunks)
-    total = map_merge(chunks, worked, partial(joined, merge=merge), told)
+    total = map_merge(chunks, work_on, partial(merge_results, merge=merge), reported)
     return Done(part.number, part.only, total.rows, total.value)

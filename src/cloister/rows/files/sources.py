@@ -1,4 +1,4 @@
-"""One file of rows, of any format, that must stay what it is while a run lasts."""
+"""One file of rows, of any supported format, which must not change during a run."""
 
 from __future__ import annotations
 
@@ -29,59 +29,58 @@ READERS = {
     ".jsonl": "pandas.read_json('{}', lines=True)",
     ".h5": "pandas.read_hdf('{}')",
 }
-"""How files of other formats become data frames, by extension."""
+"""Pandas call that reads each unsupported format, by extension."""
 
 STRETCH = 2**20
-"""Rows that are worth a task of their own: blocks of a file are put together until there are so many."""
+"""Rows that are worth a task of their own; smaller blocks of a file are grouped."""
 
 ENDS = 2**16
-"""Bytes at both ends of a file by which it is known again."""
+"""Bytes at each end of a file that identify it."""
 
 
 SAVE = "rows are read more than once, so save them in a file first, and give its path"
-"""Advice on a stream."""
+"""Advice for streams."""
 
 
 class Source(Protocol):
-    """One file of one format. It stays closed between passes, and pickles."""
+    """Reader of one file of one format; closed between passes, and picklable."""
 
     by_name: bool
-    """Whether the file itself names its columns."""
+    """Whether the file names its columns."""
 
     @property
     def known(self) -> Sequence[TableColumn]: ...
 
     @property
     def blocks(self) -> tuple[int, ...] | None:
-        """Rows of the stretches that can be read by themselves; None for a format that does not tell before all is
-        read."""
+        """Rows of each block that can be read on its own; None if the format does not tell in advance."""
         ...
 
     def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
-        """The rows' features in the file's order, a bounded number of rows at a time. A piece is gone when the next one
-        is asked for.
+        """Yield the rows' features in file order, of all blocks or ``only`` some, a bounded number of rows at a time.
 
-        Args:
-            only: which blocks, if the file has more than one; by default all.
+        A piece is invalid once the next one is requested.
         """
         ...
 
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        """The cells of a column that names users, as they are, in the file's order; a missing one is None."""
+        """Yield the raw cells of a user column in file order; missing ones are None."""
         ...
 
-    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
-        """As ``pieces``, with the cells of other columns as they are: Arrow's arrays, or NumPy's."""
+    def beside(self, chosen: Selection, extra_columns: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        """Yield ``pieces`` with the raw cells of other columns (Arrow or NumPy arrays)."""
         ...
 
 
 @final
 class File:
-    """A file, stamped when it is first seen. A copy that was sent to a worker still compares size and time of the last
-    change.
+    """File whose size, modification time and inode are recorded when it is first seen.
+
+    A copy sent to a worker still compares size and modification time.
 
     Raises:
-        InvalidInput: there is no such file, or it cannot be used. MissingExtra: pyarrow is needed and not installed.
+        InvalidInput: the file is missing or unusable.
+        MissingExtra: pyarrow is needed and not installed.
     """
 
     def __init__(self, path: str, form: Form | None = None) -> None:
@@ -103,22 +102,25 @@ class File:
 
     @property
     def by_name(self) -> bool:
-        """Whether it names its columns itself."""
+        """Whether the file names its columns."""
         return self._source.by_name
 
     @property
     def rows(self) -> int:
-        """How many rows it has; -1 while nobody knows."""
+        """Number of rows; -1 while unknown."""
         return self._rows if self._source.blocks is None else sum(self._source.blocks)
 
     @property
     def facts(self) -> tuple[int, int]:
-        """Its size, and the time of its last change, as they were when it was first seen."""
+        """Size and modification time when the file was first seen."""
         return self._stamp[0], self._stamp[1]
 
     def ends(self) -> tuple[bytes, bytes]:
-        """Its first and last bytes: of Parquet and Arrow, how many rows there are and what they are like. Raises:
-        InvalidInput."""
+        """Return the first and last bytes; in Parquet and Arrow they hold the row count and column statistics.
+
+        Raises:
+            InvalidInput: the file cannot be opened.
+        """
         try:
             with open(self.path, "rb") as file:
                 first = file.read(ENDS)
@@ -128,36 +130,36 @@ class File:
             raise InvalidInput(f"'{self.path}' cannot be opened: {cause(error)}") from None
 
     def match(self, chosen: Selection, reading: Reading) -> None:
-        """Raises: InvalidInput unless the same columns are chosen of this file as of the first, whatever their order.
-
-        Args: as of ``rows.columns.select``.
-        """
+        """Raise InvalidInput unless this file has the chosen columns, in any order."""
         try:
-            mine = select(self.known, reading, not chosen.by_name)
+            selection = select(self.known, reading, not chosen.by_name)
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
-        if sorted(mine.used) != sorted(chosen.used):
+        if sorted(selection.used) != sorted(chosen.used):
             raise InvalidInput(
-                f"'{self.path}' has the columns {', '.join(mine.used)}, the files before it "
+                f"'{self.path}' has the columns {', '.join(selection.used)}, the files before it "
                 f"{', '.join(chosen.used)}: say which columns to use"
             )
 
     def stretches(self) -> Iterator[tuple[range | None, int]]:
-        """Blocks that are worth a task of their own, with the rows before them; at least one."""
+        """Yield groups of blocks that are worth a task each, with the number of rows before them; at least one."""
         blocks = self._source.blocks
         if blocks is None or len(blocks) < 2:
             yield None, 0
             return
-        first, before, held = 0, 0, 0
+        first, rows_before, stretch_rows = 0, 0, 0
         for i, rows in enumerate(blocks):
-            held += rows
-            if held >= STRETCH or i == len(blocks) - 1:
-                yield range(first, i + 1), before
-                first, before, held = i + 1, before + held, 0
+            stretch_rows += rows
+            if stretch_rows >= STRETCH or i == len(blocks) - 1:
+                yield range(first, i + 1), rows_before
+                first, rows_before, stretch_rows = i + 1, rows_before + stretch_rows, 0
 
     def chunks(self, chosen: Selection, size: int, only: range | None = None) -> Iterator[Floats]:
-        """The rows of one pass, or of some blocks. Raises: InvalidInput before the last one if the file is not what it
-        was."""
+        """Yield the rows of a whole pass, or of some blocks.
+
+        Raises:
+            InvalidInput: the file changed; raised before the iterator ends.
+        """
         rows = 0
         for chunk in self._guarded(regroup(self._source.pieces(chosen, only), len(chosen.features), size)):
             rows += len(chunk)
@@ -165,16 +167,24 @@ class File:
         self.learn(rows, only)
 
     def owners(self, column: str, only: range | None = None) -> Owners:
-        """Whose the rows are, by a column that names users. Raises: InvalidInput: as ``chunks``, or it names none."""
+        """Return the owners of the rows, read from a user column.
+
+        Raises:
+            InvalidInput: the file changed, or the column cannot name users.
+        """
         named = self._guarded(self._source.names(column, only))
         return Owners.joined([Owners.read([]), *(Owners.read(names) for names in named)])
 
-    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
-        """All rows, a bounded number at a time, with cells of other columns. Raises: InvalidInput: as ``chunks``."""
-        return self._guarded(self._source.beside(chosen, kept))
+    def beside(self, chosen: Selection, extra_columns: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        """Yield all rows, a bounded number at a time, with the raw cells of other columns.
+
+        Raises:
+            InvalidInput: the file changed.
+        """
+        return self._guarded(self._source.beside(chosen, extra_columns))
 
     def _guarded(self, pieces: Iterator[V]) -> Iterator[V]:
-        """What is read of the file. Raises: InvalidInput before the end if it is not what it was."""
+        """Yield the pieces; raise InvalidInput before the end if the file changed."""
         self.unchanged()
         try:
             yield from pieces
@@ -186,26 +196,30 @@ class File:
         self.unchanged()
 
     def learn(self, rows: int, only: range | None = None) -> None:
-        """So many rows were there. Raises: InvalidInput unless that is what they were before, or what the file says."""
+        """Record the number of rows read.
+
+        Raises:
+            InvalidInput: it differs from the number read before, or from the one the file states.
+        """
         blocks = self._source.blocks
-        before = self._rows if blocks is None else sum(blocks if only is None else (blocks[i] for i in only))
-        if before not in (-1, rows):
+        expected = self._rows if blocks is None else sum(blocks if only is None else (blocks[i] for i in only))
+        if expected not in (-1, rows):
             raise InvalidInput(_changed(self.path))
         if blocks is None:
             self._rows = rows
 
     def unchanged(self) -> None:
-        """Raises: InvalidInput unless the file is what it was."""
+        """Raise InvalidInput if the file changed since it was first seen."""
         if _stamp(self.path)[: len(self._stamp)] != self._stamp:
             raise InvalidInput(_changed(self.path))
 
     def __getstate__(self) -> dict[str, Any]:
-        """For a worker, perhaps on another machine, where a shared file can have another identity."""
+        """Drop the inode: on a worker's machine a shared file can have another one."""
         return {**self.__dict__, "_stamp": self._stamp[:2]}
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
-    """Size, time of the last change, and identity of a file."""
+    """Return size, modification time and inode of a file."""
     try:
         facts = os.stat(path)
     except OSError as error:
@@ -230,7 +244,7 @@ def _unreadable(path: str, error: Exception) -> str:
 
 
 def is_csv(path: str) -> bool:
-    """Whether a file is one of CSV, by its name."""
+    """Return True if the file name has a CSV extension."""
     return path.lower().endswith((".csv", ".csv.gz"))
 
 
@@ -273,7 +287,7 @@ FORMATS: dict[str, Callable[[str, Form], Source]] = {
     ".npy": _npy,
     ".npz": _npz,
 }
-"""Readers by extension, each imported when it is needed."""
+"""Readers by extension; each is imported on first use."""
 
 
 def _source(path: str, form: Form) -> Source:
@@ -287,7 +301,7 @@ def _source(path: str, form: Form) -> Source:
 
 
 def _elsewhere(path: str) -> str:
-    """Advice for a file of another format."""
+    """Return advice for a file of an unsupported format."""
     extension = os.path.splitext(path.lower())[1]
     if extension == ".tsv":
         return f"'{path}' has an extension that is not known: call it .csv, and give --delimiter tab"
@@ -303,7 +317,7 @@ def _elsewhere(path: str) -> str:
 
 
 def _is_duckdb(path: str) -> bool:
-    """Whether a file begins as DuckDB's databases do, whatever it is called."""
+    """Return True if a file starts with DuckDB's magic bytes, whatever its name."""
     try:
         with open(path, "rb") as file:
             return file.read(12)[8:] == b"DUCK"

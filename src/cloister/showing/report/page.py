@@ -17,7 +17,7 @@ from cloister.showing.frame import ALARM, FAINT, GRID, GROUPS, INK, PAPER, group
 from cloister.showing.parallel import Parallel, extent, most_varying, relative_positions
 from cloister.showing.plot_data import Curve, Heading, Map, domain_of
 from cloister.showing.plots import figure_of, image_of
-from cloister.showing.profile import COUNTED, profile_of
+from cloister.showing.profile import COUNTS_NOTE, profile_of
 from cloister.showing.projection import TREE
 from cloister.showing.report.budget import lines_of
 from cloister.showing.report.clusters import cards_of, table_of
@@ -140,7 +140,7 @@ def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict
         "cards": cards_of(result, profile),
         "table": table_of(result, profile),
         "profile": profile,
-        "counted": COUNTED,
+        "counted": COUNTS_NOTE,
         "errors": profile.clusters[0].center_error is not None,
         "style": (HERE / "page.css").read_text("utf-8"),
         "parts": list(_parts("method", result.method)),

@@ -10,15 +10,14 @@ from cloister.run.statement import PrivacyStatement, large_delta
 WEAK = 10.0
 """Epsilon above which a page warns."""
 
-SEEN = {
-    "Central": "Whoever ran cloister saw the rows. You, who read this, see only figures that noise was added to.",
-    "Aggregated": "Each party saw its own rows, and nobody saw another party's or a sum without noise. You, who read "
-    "this, see only figures that noise was added to.",
-    "Local": "Each person's row was randomised before it left their device: not even whoever collected the reports saw "
-    "it.",
+ACCESS = {
+    "Central": "Whoever ran cloister saw the rows. Readers of this page see only noisy figures.",
+    "Aggregated": "Each party saw its own rows, and nobody saw another party's or a sum without noise. Readers of this "
+    "page see only noisy figures.",
+    "Local": "Each person's row was randomised before it left their device: not even the collector saw it.",
     "Shuffled": "Each person's row was randomised before it left their device, and a shuffler hid who sent what.",
 }
-"""Who saw the rows, by trust model."""
+"""Access to the rows, by trust model."""
 
 GUESSES = {
     "add-or-remove one row": "whether your row was used at all",
@@ -84,14 +83,15 @@ def meaning(privacy: PrivacyStatement) -> list[str]:
     if not privacy.protects:
         return ["Nobody is protected by this run. Do not show it to anybody who may not see the rows."]
     paragraphs = [
-        f"{'Outside a simulation: ' if privacy.simulated else ''}{SEEN[privacy.trust]}",
+        f"{'Outside a simulation: ' if privacy.simulated else ''}{ACCESS[privacy.trust]}",
         f"Suppose that somebody knows everybody else's rows, and guesses {_guessed(privacy)}. By tossing a coin they "
         f"are right 50 times in 100. With this page and everything else that the run released they are right at most "
         f"{_hundredths(chance(privacy.epsilon, privacy.delta))} times in 100, whatever else they know.",
     ]
     if privacy.delta:
         paragraphs.append(
-            f"The bound may fail with probability δ = {privacy.delta:g}, about 1 in {_round(1 / privacy.delta)}."
+            f"This includes δ = {privacy.delta:g}, the probability (1 in {_round(1 / privacy.delta)}) that ε alone may "
+            "not hold."
         )
     if privacy.trust == "Shuffled":
         paragraphs += privacy.without()

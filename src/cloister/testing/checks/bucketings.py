@@ -1,7 +1,4 @@
-"""Checks of bucketings and vectors: a function of each row alone, on exact integers.
-
-The kit is given a maker, ``(domain, rng) -> bucketing`` (or vectors), and asks it for several domains.
-"""
+"""Checks of bucketings and vectors, which are functions of each row alone on exact integers."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from cloister.core.plain_data import digest
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require
-from cloister.testing.stubs import digest_elsewhere
+from cloister.testing.stubs import digest_in_another_process
 
 Maker: TypeAlias = Any
 
@@ -26,12 +23,11 @@ DOMAINS: tuple[Domain, ...] = (
     Ball((0.0, 0.0), 1.0),
     Box((-1.0,) * 12, (1.0,) * 12),
 )
-"""One column, columns of different widths, a ball, many columns."""
+"""Domains of one column, of columns of different widths, of a ball, and of many columns."""
 
 
-def made(make: Maker) -> Iterator[tuple[Domain, Any, Ints]]:
-    """Bucketings of the kit's domains, with lattice rows of every kind. A maker may refuse some domains
-    (``InvalidInput``)."""
+def made_bucketings(make: Maker) -> Iterator[tuple[Domain, Any, Ints]]:
+    """Yield the kit's domains with their bucketings and lattice rows, but for domains that the maker refuses."""
     refused = 0
     for i, domain in enumerate(DOMAINS):
         try:
@@ -44,8 +40,7 @@ def made(make: Maker) -> Iterator[tuple[Domain, Any, Ints]]:
 
 
 def rows_of(domain: Domain, cells: Any) -> Ints:
-    """Lattice rows (n, d): scattered, on a coarse grid (where ties are), at the border, and close to where buckets
-    meet."""
+    """Return lattice rows (n, d): scattered, at the border, on a coarse grid with ties, and where buckets meet."""
     g = np.random.default_rng(51)
     scattered = domain.snap(domain.sample(g, 1500, 0.0))
     grid = domain.snap(domain.real(g.integers(-4, 4, (600, domain.dimension), endpoint=True) * (domain.sides // 8)))
@@ -55,7 +50,7 @@ def rows_of(domain: Domain, cells: Any) -> Ints:
 
 
 def _close(cells: Any, rows: Ints) -> Ints:
-    """Neighbouring lattice points in different buckets, found by halving the way between two rows."""
+    """Return neighbouring lattice points in different buckets, by bisection between two rows."""
     low, high = np.concatenate([rows] * 3), np.concatenate([np.roll(rows, i, axis=0) for i in (1, 2, 3)])
     ids = cells.locate(low)
     apart = np.flatnonzero((ids != cells.locate(high)).any(axis=1))[:1000]
@@ -67,39 +62,45 @@ def _close(cells: Any, rows: Ints) -> Ints:
     return np.concatenate([low, high])
 
 
-def check_inside(where: str, what: str, points: Floats, domain: Domain) -> None:
-    """Points (n, d) are finite and inside a domain. Args: what (one of them is)."""
-    require(np.isfinite(points).all(), f"{where}: a {what} is not finite")
+def check_inside(label: str, kind: str, points: Floats, domain: Domain) -> None:
+    """Raise unless points (n, d), of the kind named, are finite and inside the domain."""
+    require(np.isfinite(points).all(), f"{label}: a {kind} is not finite")
     out = float(np.abs(domain.truncate(points) - points).max())
-    require(out <= 1e-9 * domain.diameter, f"{where}: a {what} is {out:.4g} outside the domain")
+    require(out <= 1e-9 * domain.diameter, f"{label}: a {kind} is {out:.4g} outside the domain")
 
 
 def ids_are_within_the_space(make: Maker) -> None:
-    """``locate`` gives an int64 id for every row and level: 0 <= id < size, or -1 for no bucket; no rows give no
-    ids."""
-    for domain, cells, rows in made(make):
+    """``locate`` gives int64 ids for every row and level: 0 <= id < size, or -1 for no bucket.
+
+    No rows give no ids.
+    """
+    for domain, cells, rows in made_bucketings(make):
         check_ids(str(domain), cells, rows)
         require((cells.locate(rows) >= 0).any(), f"{domain}: no row is in any bucket")
 
 
-def check_ids(where: str, cells: Any, rows: Ints) -> None:
-    """A bucketing's ids are int64 (n, levels), and of buckets that there are."""
+def check_ids(label: str, cells: Any, rows: Ints) -> None:
+    """Raise unless ids are int64 (n, levels) and of existing buckets."""
     ids, sizes = cells.locate(rows), cells.space.sizes
     _check_shape(ids, len(rows), len(sizes))
     _check_shape(cells.locate(rows[:0]), 0, len(sizes))
     for level, size in enumerate(sizes):
         low, high = int(ids[:, level].min()), int(ids[:, level].max())
-        require(low >= -1 and high < size, f"{where}, level {level}: ids are {low} .. {high}, the size is {size}")
+        require(low >= -1 and high < size, f"{label}, level {level}: ids are {low} .. {high}, the size is {size}")
 
 
 def nested_levels_are_halves(make: Maker) -> None:
-    """Where a space is ``nested``, a row's id at one level is its id at the next one shifted right by one bit, or -1 at
-    both."""
-    for domain, cells, rows in made(make):
+    """Rows' ids in a ``nested`` space are those of the next level shifted right by one bit, or -1 at both."""
+    for domain, cells, rows in made_bucketings(make):
         if cells.space.nested:
-            ids = cells.locate(rows)
-            wrong = int((ids[:, 1:] >> 1 != ids[:, :-1]).any(axis=1).sum())
-            require(not wrong, f"{domain}: {wrong} of {len(rows)} rows are in a bucket that is not in its parent")
+            check_nested(str(domain), cells, rows)
+
+
+def check_nested(label: str, cells: Any, rows: Ints) -> None:
+    """Raise unless each row's bucket is in its parent."""
+    ids = cells.locate(rows)
+    wrong = int((ids[:, 1:] >> 1 != ids[:, :-1]).any(axis=1).sum())
+    require(not wrong, f"{label}: {wrong} of {len(rows)} rows are in a bucket that is not in its parent")
 
 
 def _check_shape(ids: Any, n: int, levels: int) -> None:
@@ -111,40 +112,43 @@ def _check_shape(ids: Any, n: int, levels: int) -> None:
 
 
 def a_row_falls_in_the_same_bucket_in_any_batch(make: Maker) -> None:
-    """A row's bucket depends on that row alone, bit for bit: alone, in any chunk, in any order and whatever comes with
-    it (a floating-point matrix product does not manage that near ties; nor does anything read off the batch)."""
-    for domain, cells, rows in made(make):
-        check_alone(str(domain), cells.locate, rows, "fall in another bucket")
+    """Rows' buckets depend on each row alone, bit for bit: alone, in any chunk, order or company.
+
+    A floating-point matrix product breaks this near ties, and so does any statistic of the batch.
+    """
+    for domain, cells, rows in made_bucketings(make):
+        check_row_by_row(str(domain), cells.locate, rows, "fall in another bucket")
         again = make(domain, PublicRng.from_seed(50).child(DOMAINS.index(domain)))
-        check_forgetful(str(domain), cells.locate, again.locate, rows, "fall in another bucket")
+        check_no_memory(str(domain), cells.locate, again.locate, rows, "fall in another bucket")
 
 
-def check_forgetful(where: str, of_rows: Any, again: Any, rows: Ints, otherwise: str) -> None:
-    """Nothing is kept of the rows that were seen first: a twin that begins with other rows computes the same of each.
-    Args: again, the twin's, which has seen none."""
+def check_no_memory(label: str, of_rows: Any, again: Any, rows: Ints, failure: str) -> None:
+    """Raise if earlier rows change the result: ``again`` is a fresh twin, which is given other rows first."""
     far = np.argsort(-np.abs(rows).max(axis=1))[: max(1, len(rows) // 4)]
     again(rows[far])
     moved = (again(rows) != of_rows(rows)).any(axis=1)
-    require(not moved.any(), f"{where}: after other rows were seen first, {int(moved.sum())} rows {otherwise}")
+    require(not moved.any(), f"{label}: after other rows were seen first, {int(moved.sum())} rows {failure}")
 
 
-def check_alone(where: str, of_rows: Any, rows: Ints, otherwise: str, few: int = 2600) -> None:
-    """What is computed of rows (n, d) is a function of each row alone, and leaves them as they are. Args: few (of how
-    many rows small chunks are made)."""
-    kept, whole = rows.copy(), of_rows(rows)
-    require(np.array_equal(rows, kept), f"{where}: the rows are changed")
-    for name, order, other in _batches(of_rows, rows, few):
-        moved = (other != whole[order]).any(axis=1)
-        require(not moved.any(), f"{where}: {name}, {int(moved.sum())} of {len(order)} rows {otherwise}")
+def check_row_by_row(label: str, of_rows: Any, rows: Ints, failure: str, small_chunk_rows: int = 2600) -> None:
+    """Raise unless the result for rows (n, d) depends on each row alone and leaves them unchanged.
+
+    Small chunks are made of the last ``small_chunk_rows`` rows only, to save time.
+    """
+    original, expected = rows.copy(), of_rows(rows)
+    require(np.array_equal(rows, original), f"{label}: the input rows were modified")
+    for name, order, other in _batches(of_rows, rows, small_chunk_rows):
+        moved = (other != expected[order]).any(axis=1)
+        require(not moved.any(), f"{label}: {name}, {int(moved.sum())} of {len(order)} rows {failure}")
 
 
-def _batches(of_rows: Any, rows: Ints, few: int) -> Iterator[tuple[str, Ints, Ints]]:
-    """(what was done, positions of rows, what is computed of them)."""
+def _batches(of_rows: Any, rows: Ints, small_chunk_rows: int) -> Iterator[tuple[str, Ints, Ints]]:
+    """Yield what was done to the rows, their positions, and the result for them."""
     n, g = len(rows), np.random.default_rng(52)
     everyone = np.arange(n)
     for size in (1, 2, 3, 7, 64):
         # of small chunks every third, of the last rows: those are on the grid or close to where buckets meet
-        starts = range(0, n, size) if size > 7 else range(max(0, n - few), n, 3 * size)
+        starts = range(0, n, size) if size > 7 else range(max(0, n - small_chunk_rows), n, 3 * size)
         chunks = [everyone[i : i + size] for i in starts]
         yield f"in chunks of {size}", np.concatenate(chunks), np.concatenate([of_rows(rows[c]) for c in chunks])
     order = g.permutation(n)
@@ -158,9 +162,11 @@ def _batches(of_rows: Any, rows: Ints, few: int) -> Iterator[tuple[str, Ints, In
 
 
 def ids_are_those_of_the_nearest_centers(make: Maker) -> None:
-    """A bucketing with lattice ``centers`` (k, d) puts a row with the nearest one, by exact integer distance, ties to
-    the lowest id, and in no bucket beyond ``within``."""
-    for domain, cells, rows in made(make):
+    """Bucketings with lattice ``centers`` (k, d) choose the nearest by exact integer distance, ties to the lowest id.
+
+    Beyond ``within`` a row is in no bucket.
+    """
+    for domain, cells, rows in made_bucketings(make):
         centers = getattr(cells, "centers", None)
         if not isinstance(centers, np.ndarray) or centers.dtype != np.int64 or cells.space.levels != 1:
             continue
@@ -179,39 +185,47 @@ def ids_are_those_of_the_nearest_centers(make: Maker) -> None:
 
 
 def its_digest_travels(make: Maker) -> None:
-    """A bucketing is plain public data: made twice from one key it has one digest, in another process too."""
-    for i, (domain, cells, _) in enumerate(made(make)):
+    """Bucketings are plain public data: made twice from one key they have one digest, in another process too."""
+    for i, (domain, cells, _) in enumerate(made_bucketings(make)):
         again = make(domain, PublicRng.from_seed(50).child(DOMAINS.index(domain)))
         require(digest(cells) == digest(again), f"{domain}: made twice, it has two digests")
         if i == 1:
-            require(digest_elsewhere(cells) == digest(cells), f"{domain}: another process computes another digest")
+            require(
+                digest_in_another_process(cells) == digest(cells), f"{domain}: another process computes another digest"
+            )
 
 
 def vectors_are_bounded_and_of_their_row_alone(make: Maker) -> None:
-    """A row's vector is of int64, depends on that row alone, and is within the bound for every row that is in a
-    bucket."""
+    """Vectors are int64, depend on their row alone, and are within the bound for every row in a bucket."""
     for (domain, vectors), (_, again) in zip(_made_vectors(make), _made_vectors(make), strict=True):
         check_vectors(str(domain), vectors, again, rows_of(domain, vectors.cells))
 
 
-def check_vectors(where: str, vectors: Any, again: Any, rows: Ints, few: int = 2600) -> None:
-    """Vectors are int64 (n, dimension), of each row alone, and within their bound where the row is in a bucket. Args:
-    again, equal ones that have seen no row."""
+def check_vectors(label: str, vectors: Any, again: Any, rows: Ints, small_chunk_rows: int = 2600) -> None:
+    """Raise unless vectors are int64 (n, dimension), of each row alone, and bounded for rows in a bucket.
 
-    def of_rows(some: Ints, kind: Any = vectors) -> Any:
-        return kind.values(some, kind.cells.locate(some))
+    Args:
+        label: start of the messages.
+        vectors: vectors under test.
+        again: equal vectors that have seen no row.
+        rows: lattice rows (n, d).
+        small_chunk_rows: see ``check_row_by_row``.
+    """
 
-    values, bound, wanted = of_rows(rows), vectors.bound, (len(rows), vectors.bound.dimension)
-    found = f"{getattr(values, 'dtype', type(values))} {np.shape(values)}"
-    fits = isinstance(values, np.ndarray) and values.shape == wanted and values.dtype == np.int64
-    require(fits, f"{where}: values are {found}, not int64 {wanted}")
-    check_alone(where, of_rows, rows, "have another vector", few)
-    check_forgetful(where, of_rows, lambda some: of_rows(some, again), rows, "have another vector")
+    def of_rows(batch: Ints, kind: Any = vectors) -> Any:
+        return kind.values(batch, kind.cells.locate(batch))
+
+    values, bound, expected_shape = of_rows(rows), vectors.bound, (len(rows), vectors.bound.dimension)
+    actual = f"{getattr(values, 'dtype', type(values))} {np.shape(values)}"
+    fits = isinstance(values, np.ndarray) and values.shape == expected_shape and values.dtype == np.int64
+    require(fits, f"{label}: values are {actual}, expected int64 {expected_shape}")
+    check_row_by_row(label, of_rows, rows, "have another vector", small_chunk_rows)
+    check_no_memory(label, of_rows, lambda batch: of_rows(batch, again), rows, "have another vector")
     placed = values[(vectors.cells.locate(rows) >= 0).any(axis=1)]
     squares = int((placed**2).sum(axis=1).max(initial=0))
     lengths = int(np.abs(placed).sum(axis=1).max(initial=0))
-    require(squares <= bound.l2**2, f"{where}: a vector has the L2 norm {squares**0.5:.6g}, the bound is {bound.l2}")
-    require(lengths <= bound.l1, f"{where}: a vector has the L1 norm {lengths}, the bound is {bound.l1}")
+    require(squares <= bound.l2**2, f"{label}: a vector has the L2 norm {squares**0.5:.6g}, the bound is {bound.l2}")
+    require(lengths <= bound.l1, f"{label}: a vector has the L1 norm {lengths}, the bound is {bound.l1}")
 
 
 def _made_vectors(make: Maker) -> Iterator[tuple[Domain, Any]]:

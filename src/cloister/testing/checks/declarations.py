@@ -1,5 +1,4 @@
-"""Checks of what a component says of itself: options, slots, documentation, registry entry; of what an oracle declares
-to the accountant."""
+"""Checks of a component's declarations: options, slots, documentation, registry entry, and an oracle's events."""
 
 from __future__ import annotations
 
@@ -31,10 +30,10 @@ from cloister.core.registry.components import (
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
 from cloister.core.wrappers import METHOD, Wrapper
-from cloister.testing.check import Broken, require, role_of, roles_of
-from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, spread, wide_shapes, worst_vectors
-from cloister.testing.statistics import step_of
-from cloister.testing.stubs import digest_elsewhere
+from cloister.testing.check import Violation, refuses, require, role_of, roles_of
+from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, varied_rows, wide_shapes, worst_vectors
+from cloister.testing.statistics import common_step
+from cloister.testing.stubs import digest_in_another_process
 
 
 def every_option_and_slot_is_explained(component: Any) -> None:
@@ -44,30 +43,29 @@ def every_option_and_slot_is_explained(component: Any) -> None:
     for field in fields(cls):
         facts = field.metadata.get("cloister")
         if not isinstance(facts, (Option, Slot)):
-            raise Broken(f"'{field.name}' is neither an option() nor a slot()")
+            raise Violation(f"'{field.name}' is neither an option() nor a slot()")
         require(facts.help.strip(), f"'{field.name}' has no help text")
         if isinstance(facts, Slot):
             slot_role(hints[field.name])
 
 
 def options_keep_to_their_bounds(component: Any) -> None:
-    """An option's default is within its bounds or choices; the constructor refuses what is not, NaN included."""
+    """Defaults of options are within their bounds or choices; the constructor refuses other values, NaN included."""
     cls = type(component)
     for name, (facts, default) in options_of(cls).items():
         try:
             facts.check(name, default)
         except CloisterError as error:
             require(False, f"its default breaks its own bounds: {error}")
-        for value in _refused(facts):
-            try:
-                attrs.evolve(component, **{name: value})
-            except CloisterError:
-                continue
-            require(False, f"option '{name}' takes {value!r}, but it must be {facts.range}")
+        for value in _out_of_range(facts):
+            require(
+                refuses(CloisterError, attrs.evolve, component, **{name: value}),
+                f"option '{name}' accepts {value!r}, but must be {facts.range}",
+            )
 
 
-def _refused(facts: Option) -> Iterator[Any]:
-    """Values that an option with these facts must not take."""
+def _out_of_range(facts: Option) -> Iterator[Any]:
+    """Yield values that the option must refuse."""
     if facts.choices:
         yield "no such choice"
         return
@@ -80,7 +78,7 @@ def _refused(facts: Option) -> Iterator[Any]:
 
 
 def options_can_be_given_as_text(component: Any) -> None:
-    """``--set`` and configuration files say every option: its text gives the value again, and it is plain data."""
+    """Options are plain data, and their text in ``--set`` and configuration files gives the value again."""
     hints = get_type_hints(type(component))
     for name in options_of(type(component)):
         value = getattr(component, name)
@@ -90,28 +88,22 @@ def options_can_be_given_as_text(component: Any) -> None:
 
 
 def it_is_frozen_and_equal_to_its_rebuilt_self(component: Any) -> None:
-    """A component is a value: frozen, hashable, and equal to what its options and slots build again."""
+    """Components are values: frozen, hashable, and equal to what their options and slots build again."""
     cls = type(component)
-    given = {name: getattr(component, name) for name in (*options_of(cls), *slots_of(cls))}
-    again = cls(**given)
+    arguments = {name: getattr(component, name) for name in (*options_of(cls), *slots_of(cls))}
+    again = cls(**arguments)
     require(again == component, f"{again!r} is not equal to {component!r}")
     require(hash(again) == hash(component), "equal components have different hashes")
-    for name in given:
-        try:
-            setattr(component, name, given[name])
-        except attrs.exceptions.FrozenInstanceError:
-            continue
-        require(False, f"'{name}' can be assigned: use @component, which freezes")
+    for name, value in arguments.items():
+        frozen = refuses(attrs.exceptions.FrozenInstanceError, setattr, component, name, value)
+        require(frozen, f"'{name}' can be assigned: use @component, which freezes")
 
 
 def the_guarantee_is_documented(component: Any) -> None:
-    """An oracle's docstring, or its module's, states the trust model and the neighbouring relation, or says NOT
-    private."""
+    """Docstrings of an oracle or its module state trust model and neighbouring relation, or NOT private."""
     text = documentation(type(component))
     if component.measure == "exact":
-        require(
-            "not private" in text.lower(), "it adds no noise, and its docstring does not say that it is NOT private"
-        )
+        require("not private" in text.lower(), "it adds no noise, and its docstring lacks 'NOT private'")
         return
     trust = component.trust
     relation = trust.relation.removesuffix(" one row")
@@ -120,52 +112,53 @@ def the_guarantee_is_documented(component: Any) -> None:
 
 
 def documentation(cls: type[Any]) -> str:
-    """The class's docstring and its module's."""
+    """Return the class's docstring and its module's."""
     module = inspect.getdoc(sys.modules[cls.__module__]) or ""
     return f"{cls.__doc__ or ''}\n{module}"
 
 
 def the_registry_says_what_the_class_is(component: Any) -> None:
-    """An installed spec agrees with its class: role, trust, private or not, presets that name real options and
-    slots."""
+    """Installed specs agree with their class on role, trust, privacy, and presets of existing options and slots."""
     cls = component if isinstance(component, type) else type(component)
     for spec in specs_of(cls):
-        where = f"the spec '{spec.name}'"
-        require(spec.role in ROLES, f"{where} has the role '{spec.role}'")
-        require(registry().load(spec) is cls, f"{where} loads another class from {spec.target}")
-        require(spec.summary.strip() and "\n" not in spec.summary, f"{where} has no summary of one line")
-        require(spec.name == spec.name.lower() and " " not in spec.name, f"{where} is not kebab-case")
+        label = f"the spec '{spec.name}'"
+        require(spec.role in ROLES, f"{label} has the role '{spec.role}'")
+        require(registry().load(spec) is cls, f"{label} loads another class from {spec.target}")
+        require(spec.summary.strip() and "\n" not in spec.summary, f"{label} has no summary of one line")
+        require(spec.name == spec.name.lower() and " " not in spec.name, f"{label} is not kebab-case")
         if not isinstance(component, type):
             roles = roles_of(component)
-            require(spec.role in roles, f"{where} says {spec.role}, the class is a {' and a '.join(roles)}")
-        _check_trust(spec, component, where)
-        _check_presets(spec, cls, where)
+            require(spec.role in roles, f"{label} declares {spec.role}, the class is a {' and a '.join(roles)}")
+        _check_trust(spec, component, label)
+        _check_presets(spec, cls, label)
 
 
 def specs_of(cls: type[Any]) -> tuple[Spec, ...]:
-    """Under which names a class is installed."""
+    """Return the specs that a class is installed under."""
     target = f"{cls.__module__}:{cls.__qualname__}"
     return tuple(spec for spec in registry().specs() if spec.target == target)
 
 
-def _check_trust(spec: Spec, component: Any, where: str) -> None:
-    own = trust_of(component if isinstance(component, type) else type(component))
-    require(own in (None, spec.trust), f"{where} says trust {spec.trust}, the class says {own}")
+def _check_trust(spec: Spec, component: Any, label: str) -> None:
+    class_trust = trust_of(component if isinstance(component, type) else type(component))
+    require(class_trust in (None, spec.trust), f"{label} declares trust {spec.trust}, the class {class_trust}")
     exact = getattr(component, "measure", None) == "exact"
-    require(not (exact and spec.private), f"{where} says private, the class adds no noise")
+    require(not (exact and spec.private), f"{label} declares it private, the class adds no noise")
 
 
-def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
+def _check_presets(spec: Spec, cls: type[Any], label: str) -> None:
     if not attrs.has(cls):
-        require(not spec.presets, f"{where} has presets, the class has no options")
+        require(not spec.presets, f"{label} has presets, the class has no options")
         return
     options, slots, hints = options_of(cls), slots_of(cls), get_type_hints(cls)
-    held = METHOD in slots and slot_role(hints[METHOD]) == "Method"
+    has_method_slot = METHOD in slots and slot_role(hints[METHOD]) == "Method"
     missing = [name for name in vars(Wrapper) if not name.startswith("_") and not hasattr(cls, name)]
-    require(not spec.adds or held, f"{where} adds '{spec.adds}', the class has no slot '{METHOD}' for a method")
-    require(not spec.adds or not missing, f"{where} adds '{spec.adds}', the class lacks {', '.join(missing)}")
+    require(
+        not spec.adds or has_method_slot, f"{label} adds '{spec.adds}', the class has no slot '{METHOD}' for a method"
+    )
+    require(not spec.adds or not missing, f"{label} adds '{spec.adds}', the class lacks {', '.join(missing)}")
     for name, value in spec.presets.items():
-        require(name in options or name in slots, f"{where} sets '{name}', which is no option or slot of the class")
+        require(name in options or name in slots, f"{label} sets '{name}', which is no option or slot of the class")
         try:
             if name in options:
                 options[name][0].check(name, value)
@@ -174,7 +167,7 @@ def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
             else:
                 registry().spec(slot_role(hints[name]), value)
         except CloisterError as error:
-            require(False, f"{where} sets '{name}' to {value!r}: {error}")
+            require(False, f"{label} sets '{name}' to {value!r}: {error}")
     if all(spec.presets.get(name, facts.default) is not None for name, facts in slots.items()):
         for components in ({}, *spec.alternatives):
             compose(registry(), spec.role, spec.name, components, {})
@@ -186,17 +179,17 @@ DECLARED = (
     options_can_be_given_as_text,
     it_is_frozen_and_equal_to_its_rebuilt_self,
 )
-"""For every component that is declared with ``@component``."""
+"""Checks of every component that is declared with ``@component``."""
 
 
 ROUNDING = 1 + 1e-9
-"""Shares of a budget may add up to this times the budget: what floating-point sums may be off."""
+"""Factor by which shares may exceed a budget, for errors of floating-point sums."""
 
 EPSILONS = (0.05, 1.0, 6.0)
 
 
 def spent(events: Sequence[Event]) -> Budget:
-    """The sum of what events spend. Different measures are added up in rho."""
+    """Return the sum of what events spend, in rho if measures differ."""
     measures = {event.spent.measure for event in events}
     if len(measures) == 1:
         return Budget(events[0].spent.measure, sum(event.spent.amount for event in events))
@@ -204,13 +197,13 @@ def spent(events: Sequence[Event]) -> Budget:
 
 
 def rho_of(spent: Budget) -> float:
-    """Bun and Steinke 2016, Propositions 1.4 and 1.6."""
+    """Return a budget in rho (Bun and Steinke 2016, Propositions 1.4 and 1.6)."""
     rho = {"pure": spent.amount**2 / 2, "gaussian": spent.amount / 2, "zcdp": spent.amount, "exact": math.inf}
     return rho[spent.measure]
 
 
 def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
-    """The oracle opened for every narrow shape, in every measure that it can be paid in."""
+    """Open the oracle for every narrow shape, in every measure that it accepts."""
     return [
         Probe.of(oracle, shape, budget_of(measure, epsilon))
         for shape in narrow_shapes(role_of(oracle))
@@ -220,9 +213,11 @@ def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
 
 
 def events_cover_the_budget_and_no_more(oracle: Any) -> None:
-    """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do
-    their deltas, which only an oracle that says so (``uses_delta``) has. Only pure noise that is paid in rho says its
-    epsilon: sqrt(2 rho); only Gaussian noise says its sigma, since it then counts as mu^2, whatever it is paid in."""
+    """Channels declare at least one event, in the budget's measure; events add up to at most the budget.
+
+    Deltas do too, and only an oracle with ``uses_delta`` has any. Only pure noise paid in rho declares its epsilon,
+    sqrt(2 rho); only Gaussian noise declares its sigma, since it then counts as mu^2 whatever it is paid in.
+    """
     for probe in probes(oracle):
         events = probe.channel.events
         require(
@@ -250,56 +245,63 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             f"({probe.budget.measure})",
         )
         delta = sum(event.delta for event in events)
-        most = probe.budget.delta if oracle.uses_delta else 0.0
+        max_delta = probe.budget.delta if oracle.uses_delta else 0.0
         require(
-            delta <= most * ROUNDING,
-            f"{probe.shape}: its events' deltas add up to {delta:.6g}, it may spend {most:.6g}",
+            delta <= max_delta * ROUNDING,
+            f"{probe.shape}: its events' deltas add up to {delta:.6g}, it may spend {max_delta:.6g}",
         )
 
 
 def budgets_in_a_foreign_measure_are_refused(oracle: Any) -> None:
-    """Pure noise is not paid in mu^2, nor Gaussian noise in epsilon: ``open`` refuses such a budget."""
+    """Budgets in mu^2 for pure noise, or in epsilon for Gaussian noise, are refused by ``open``."""
     for measure in ("pure", "gaussian"):
         if measure in PAYABLE[oracle.measure] or oracle.measure == "exact":
             continue
-        try:
-            Probe.of(oracle, narrow_shapes(role_of(oracle))[0], Budget(measure, 1.0))
-        except CloisterError:
-            continue
-        require(False, f"an oracle of the measure {oracle.measure} was opened with a {measure} budget")
+        require(
+            refuses(CloisterError, Probe.of, oracle, narrow_shapes(role_of(oracle))[0], Budget(measure, 1.0)),
+            f"an oracle of the measure {oracle.measure} was opened with a {measure} budget",
+        )
 
 
 def what_it_costs_is_known_before_any_row(oracle: Any) -> None:
-    """Opening is a pure function of public facts: it gives an equal digest twice, here and in another process, and no
-    row changes it or its events."""
+    """Channels are pure functions of public facts: opened twice, or in another process, they have one digest.
+
+    No row changes it or the events.
+    """
     for probe in probes(oracle, EPSILONS[1:2]):
         again = Probe.of(oracle, probe.shape, probe.budget)
-        before = digest(probe.channel)
-        require(before == digest(again.channel), f"{probe.shape}: opened twice, it has two digests")
+        opening_digest = digest(probe.channel)
+        require(opening_digest == digest(again.channel), f"{probe.shape}: opened twice, it has two digests")
         declared = probe.channel.events
         rng = NoiseRng.for_tests(1)
-        probe.table(probe.summary(spread(probe.shape), rng), rng)
-        require(probe.channel.events == declared, f"{probe.shape}: its events changed when it had seen rows")
-        require(digest(probe.channel) == before, f"{probe.shape}: its digest changed when it had seen rows")
+        probe.table(probe.summary(varied_rows(probe.shape), rng), rng)
+        require(probe.channel.events == declared, f"{probe.shape}: rows changed its events")
+        require(digest(probe.channel) == opening_digest, f"{probe.shape}: rows changed its digest")
     last = probes(oracle, EPSILONS[1:2])[-1].channel
-    require(digest_elsewhere(last) == digest(last), "another process computes another digest of an equal channel")
+    require(
+        digest_in_another_process(last) == digest(last), "another process computes another digest of an equal channel"
+    )
 
 
 def discreteness_is_declared_truthfully(oracle: Any) -> None:
-    """``l0_sensitivity`` is at least the number of released integers that one row can change; ``sigma`` is at most the
-    noise's standard deviation in released steps. Accounting compares the discrete law with a real Gaussian by these
-    two."""
+    """``l0_sensitivity`` is at least the number of released integers that one row can change.
+
+    ``sigma`` is at most the noise's standard deviation in released steps. Accounting compares the discrete distribution
+    with a real Gaussian by these two.
+    """
     for shape in wide_shapes(role_of(oracle), 300):
         probe, rng = Probe.of(oracle, shape, budget_of("gaussian", 1.0)), NoiseRng.for_tests(2)
-        most = len(shape.sizes) * max(int(np.count_nonzero(v)) for v in worst_vectors(shape.bound))
+        max_touched = len(shape.sizes) * max(int(np.count_nonzero(v)) for v in worst_vectors(shape.bound))
         touched = sum(event.l0_sensitivity for event in probe.channel.events)
-        require(touched >= most, f"{shape}: one row can change {most} integers, touched is {touched}")
+        require(
+            touched >= max_touched, f"{shape}: one row can change {max_touched} integers, l0_sensitivity is {touched}"
+        )
         claimed = max(event.sigma for event in probe.channel.events)
-        table = probe.table(probe.summary(spread(probe.shape), rng), rng)
+        table = probe.table(probe.summary(varied_rows(probe.shape), rng), rng)
         levels = zip(probe.by_level(probe.values(table)), probe.by_level(probe.errors(table)), strict=True)
         for level, (values, errors) in enumerate(levels):
             error = float(errors.min())
-            step = step_of(values.ravel(), error)
+            step = common_step(values.ravel(), error)
             require(
                 step > 0 and claimed <= error / step * 1.001,
                 f"{shape}, level {level}: sigma is declared as {claimed:.6g} steps; the noise is {error:.6g} wide, "
@@ -312,7 +314,7 @@ EVENTS = (
     budgets_in_a_foreign_measure_are_refused,
     what_it_costs_is_known_before_any_row,
 )
-"""For every oracle."""
+"""Checks of every oracle."""
 
 GAUSSIAN = (discreteness_is_declared_truthfully,)
-"""For Central oracles that are paid in mu^2."""
+"""Checks of Central oracles that are paid in mu^2."""

@@ -1,4 +1,4 @@
-"""Checks of methods: schedule, budget, purity, and centres that are fit to be released whatever the answers were."""
+"""Checks of methods: fixed schedule, budget, purity, and valid centres whatever the answers."""
 
 from __future__ import annotations
 
@@ -22,76 +22,85 @@ from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
 from cloister.core.session import Session, forecast, forecast_session
 from cloister.core.trust import Trust
-from cloister.testing.check import given, require
+from cloister.testing.check import noting_input, require
 from cloister.testing.checks import bucketings
-from cloister.testing.stubs import SCRIPTS, Fenced, Guarded, Handful, Invented, Script, other_coins
+from cloister.testing.stubs import (
+    SCRIPTS,
+    GatherOnly,
+    InMemoryRows,
+    InventedSession,
+    PublicNamesOnly,
+    Script,
+    reseeded_numpy,
+)
 
-TOTAL = PrivacyTarget(1.0, 1e-6)
+TARGET = PrivacyTarget(1.0, 1e-6)
 
 PROBLEMS: tuple[tuple[int, Domain, int], ...] = (
     (1, Box((0.0,), (1.0,)), 200),
     (3, Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5)), 10_000),
     (4, Ball((0.5, -0.5), 2.0), 1_000),
 )
-"""k, domain, public number of rows: one centre in one column, a box with unequal sides, a ball off the origin."""
+"""k, domain and public number of rows: one centre in one column, a box with unequal sides, a ball off the origin."""
 
-FEW = 200
-"""Rows of which small chunks are made, for every question of every round."""
+SMALL_CHUNK_ROWS = 200
+"""Rows cut into small chunks, for every question of every round."""
 
 
-def currencies_of(component: Any) -> frozenset[PrivacyNotion]:
-    """In what a component and everything in its slots count privacy. An oracle inside another one spends what the outer
-    one declares."""
+def notions_of(component: Any) -> frozenset[PrivacyNotion]:
+    """Return the privacy notions of a component and its slots.
+
+    An oracle inside another one spends what the outer one declares.
+    """
     if hasattr(component, "measure"):
         return frozenset({PrivacyNotion.of(component)})
-    return frozenset[PrivacyNotion]().union(*map(currencies_of, parts_of(component).values()))
+    return frozenset[PrivacyNotion]().union(*map(notions_of, parts_of(component).values()))
 
 
 def trusts_of(component: Any) -> frozenset[type[Trust]]:
-    """The trust models of everything in a component's slots."""
-    found: set[type[Trust]] = {component.trust} if isinstance(getattr(component, "trust", None), type) else set()
+    """Return the trust models of a component and its slots."""
+    trusts: set[type[Trust]] = {component.trust} if isinstance(getattr(component, "trust", None), type) else set()
     for part in parts_of(component).values():
-        found |= trusts_of(part)
-    return frozenset(found)
+        trusts |= trusts_of(part)
+    return frozenset(trusts)
 
 
 def problems(method: Any) -> Iterator[tuple[Problem, PublicRng]]:
-    """The kit's problems, with the budget that the method's oracles share."""
+    """Yield the kit's problems, with the budget that the method's oracles share."""
     for i, (k, domain, rows) in enumerate(PROBLEMS):
         yield (
-            affordable_problem(method, currencies_of(method), TOTAL, k, domain, rows),
+            affordable_problem(method, notions_of(method), TARGET, k, domain, rows),
             PublicRng.from_seed(60).child(i),
         )
 
 
-def told(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, Invented]:
-    """One run on invented answers."""
-    session = Invented(problem, seed, script)
-    with given(f"k = {problem.k}, {problem.domain}, answers: {script.name}"):
+def run_scripted(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, InventedSession]:
+    """Run a method on invented answers."""
+    session = InventedSession(problem, seed, script)
+    with noting_input(f"k = {problem.k}, {problem.domain}, answers: {script.name}"):
         return method.cluster(problem, session, seed.child("method")), session
 
 
-def rows_of(problem: Problem) -> Handful:
-    """Three hundred rows of the domain and beyond, in a few clumps."""
+def rows_of(problem: Problem) -> InMemoryRows:
+    """Return 300 rows in three clumps, some of them outside the domain."""
     g, domain = np.random.default_rng(61), problem.domain
     middles = domain.sample(g, 3, 0.0)
     rows = middles[g.integers(0, 3, 300)] + g.standard_normal((300, domain.dimension)) * domain.diameter / 8
-    return Handful(rows, problem.rows)
+    return InMemoryRows(rows, problem.rows)
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:
-    """Number of rounds, questions, what each spends and how many numbers are agreed in between are the same whatever
-    is answered: what is forecast is what is asked."""
+    """Every round, question, cost and number agreed in between is as forecast, whatever is answered."""
     for problem, seed in problems(method):
         expected = forecast_session(method, problem, seed)
         forecasted = schedule_of(expected.rounds)
         for script in SCRIPTS:
-            _, session = told(method, problem, seed, script)
-            asked = schedule_of(session.rounds)
+            _, session = run_scripted(method, problem, seed, script)
+            schedule = schedule_of(session.rounds)
             require(
-                asked == forecasted,
-                f"k = {problem.k}, answers: {script.name}: it asks {_words(asked)}; the forecast is "
-                f"{_words(forecasted)}",
+                schedule == forecasted,
+                f"k = {problem.k}, answers: {script.name}: it asks {_describe(schedule)}; the forecast is "
+                f"{_describe(forecasted)}",
             )
             require(
                 session.agreed_sizes == expected.agreed_sizes,
@@ -104,7 +113,7 @@ def schedule_of(rounds: Any) -> list[tuple[tuple[Event, ...], ...]]:
     return [tuple(part.channel.events for part in round.parts) for round in rounds]
 
 
-def _words(schedule: list[tuple[tuple[Event, ...], ...]]) -> str:
+def _describe(schedule: list[tuple[tuple[Event, ...], ...]]) -> str:
     rounds = [
         " + ".join(f"{e.mechanism} {e.spent.amount:.4g}" for events in parts for e in events) for parts in schedule
     ]
@@ -112,24 +121,26 @@ def _words(schedule: list[tuple[tuple[Event, ...], ...]]) -> str:
 
 
 def all_rounds_together_keep_the_budget(method: Any) -> None:
-    """The events of all rounds, added up as the accountant does, cost at most the budget, and nothing in them is
-    un-noised."""
+    """Events of all rounds, composed by the accountant, cost at most the budget, and none of them is exact."""
     for problem, seed in problems(method):
         rounds = forecast(method, problem, seed)
         require(rounds or not slots_of(type(method)), f"k = {problem.k}: it asks nothing of the oracles in its slots")
         try:
-            Accountant(TOTAL, problem.budget).forecast([round.events for round in rounds])
+            Accountant(TARGET, problem.budget).forecast([round.events for round in rounds])
         except CloisterError as error:
             require(False, f"k = {problem.k}, {len(rounds)} rounds: {error}")
 
 
 def one_trust_model_from_start_to_end(method: Any) -> None:
-    """Every question of every round has one trust model: that of the oracles in the method's slots."""
-    wanted = trusts_of(method)
+    """Questions of all rounds have one trust model: that of the oracles in the method's slots."""
+    expected = trusts_of(method)
     for problem, seed in problems(method):
-        asked = {round.trust for round in forecast(method, problem, seed)}
-        require(len(asked) == 1 or not wanted, f"its rounds have the trust models {_trusts(asked)}")
-        require(asked == wanted or not wanted, f"its rounds are {_trusts(asked)}, its slots are {_trusts(wanted)}")
+        trusts = {round.trust for round in forecast(method, problem, seed)}
+        require(len(trusts) == 1 or not expected, f"its rounds have the trust models {_trusts(trusts)}")
+        require(
+            trusts == expected or not expected,
+            f"its rounds have trust {_trusts(trusts)}, its slots {_trusts(expected)}",
+        )
 
 
 def _trusts(trusts: Collection[type[Trust]]) -> str:
@@ -137,23 +148,22 @@ def _trusts(trusts: Collection[type[Trust]]) -> str:
 
 
 def equal_answers_give_equal_centers(method: Any) -> None:
-    """A run is a pure function of the problem, the public key and the answers: no clock, no global randomness, no
-    memory. It asks the same rounds (by their digests) and ends with the same centres."""
+    """Equal answers give equal rounds (by digest) and centres: no clock, no global randomness, no memory.
+
+    A run is a pure function of the problem, the public key and the answers.
+    """
     for problem, seed in problems(method):
-        one, first = told(method, problem, seed, SCRIPTS[1])
-        with other_coins():
-            other, second = told(method, problem, seed, SCRIPTS[1])
+        one, first = run_scripted(method, problem, seed, SCRIPTS[1])
+        with reseeded_numpy():
+            other, second = run_scripted(method, problem, seed, SCRIPTS[1])
         for a, b in zip(first.rounds, second.rounds, strict=True):
-            require(
-                a.digest() == b.digest(), f"k = {problem.k}: after equal answers round {a.index} asked something else"
-            )
+            require(a.digest() == b.digest(), f"k = {problem.k}: round {a.index} differs after equal answers")
         same = np.array_equal(one.centers, other.centers)
         require(same, f"k = {problem.k}: equal answers gave centres {one.centers[0]} and {other.centers[0]}")
 
 
 def replay_needs_no_rows(method: Any) -> None:
-    """The record of a run (digests and looks) gives the same centres again, without any rows and without any new
-    question."""
+    """From its record (digests and lookups) a run gives the same centres again, without rows or new questions."""
     for problem, seed in problems(method):
         record = Record()
         live: Session[Any] = Session(problem, seed, rows_of(problem), record=record, noise=NoiseRng.for_tests(62))
@@ -167,65 +177,75 @@ def replay_needs_no_rows(method: Any) -> None:
 
 
 def rows_are_reached_by_asking_only(method: Any) -> None:
-    """The population is gathered once per round, by the session, and nothing else is done to it; of the session a
-    method uses the public names."""
+    """Every population is gathered once per round, by the session, and used in no other way.
+
+    A method uses only the public names of its session.
+    """
     for problem, seed in problems(method):
-        guarded: Any = Guarded(rows_of(problem))
+        guarded: Any = GatherOnly(rows_of(problem))
         session: Session[Any] = Session(problem, seed, guarded, noise=NoiseRng.for_tests(63))
-        fenced: Any = Fenced(session)
+        fenced: Any = PublicNamesOnly(session)
         method.cluster(problem, fenced, seed.child("method"))
-        asked = [round.index for round in session.rounds]
-        require(guarded._gathered == asked, f"k = {problem.k}: rounds {asked} were asked, {guarded._gathered} gathered")
+        indices = [round.index for round in session.rounds]
+        require(
+            guarded._gathered == indices, f"k = {problem.k}: rounds {indices} were asked, {guarded._gathered} gathered"
+        )
 
 
 def its_questions_see_each_row_alone(method: Any) -> None:
-    """The bucketings and vectors of its questions see rows: what they make of a row depends on that row alone, in any
-    batch. Ids are of buckets that there are, vectors are int64 and within their bound."""
+    """Bucketings and vectors of its questions depend on each row alone, in any batch.
+
+    Ids are of existing buckets; vectors are int64 and within their bound.
+    """
     for problem, seed in problems(method):
-        rounds = (*forecast(method, problem, seed), *told(method, problem, seed, SCRIPTS[1])[1].rounds)
-        seen, domain = set[str](), problem.domain
-        for where, part in ((f"k = {problem.k}, round {round.index}", p) for round in rounds for p in round.parts):
+        rounds = (*forecast(method, problem, seed), *run_scripted(method, problem, seed, SCRIPTS[1])[1].rounds)
+        seen_digests, domain = set[str](), problem.domain
+        for label, part in ((f"k = {problem.k}, round {round.index}", p) for round in rounds for p in round.parts):
             cells, vectors, key = part.cells, part.vectors, digest((part.cells, part.vectors))
-            if key in seen:
+            if key in seen_digests:
                 continue
-            seen.add(key)
-            twin, others = deepcopy((cells, vectors))  # before they see a row
-            rows, named = bucketings.rows_of(domain, cells), f"{where}: {type(cells).__name__}"
+            seen_digests.add(key)
+            cells_twin, vectors_twin = deepcopy((cells, vectors))  # before they see a row
+            rows, named = bucketings.rows_of(domain, cells), f"{label}: {type(cells).__name__}"
             bucketings.check_ids(named, cells, rows)
-            bucketings.check_alone(named, cells.locate, rows, "fall in another bucket", FEW)
-            bucketings.check_forgetful(named, cells.locate, twin.locate, rows, "fall in another bucket")
+            bucketings.check_row_by_row(named, cells.locate, rows, "fall in another bucket", SMALL_CHUNK_ROWS)
+            bucketings.check_no_memory(named, cells.locate, cells_twin.locate, rows, "fall in another bucket")
             if vectors is not None:
-                bucketings.check_vectors(f"{where}: {type(vectors).__name__}", vectors, others, rows, FEW)
+                bucketings.check_vectors(
+                    f"{label}: {type(vectors).__name__}", vectors, vectors_twin, rows, SMALL_CHUNK_ROWS
+                )
 
 
 def any_answers_give_centers_inside_the_domain(method: Any) -> None:
-    """Whatever the noise made of the answers, k finite centres inside the domain come out, and weights and details are
-    plain."""
+    """Whatever noise does to the answers, k finite centres inside the domain result, with plain weights and details."""
     for problem, seed in problems(method):
         for script in SCRIPTS:
-            _judge(told(method, problem, seed, script)[0], problem, f"k = {problem.k}, answers: {script.name}")
+            _check_clustering(
+                run_scripted(method, problem, seed, script)[0], problem, f"k = {problem.k}, answers: {script.name}"
+            )
 
 
-def _judge(found: Clustering, problem: Problem, where: str) -> None:
-    centers, domain = found.centers, problem.domain
-    wanted = (problem.k, domain.dimension)
+def _check_clustering(clustering: Clustering, problem: Problem, label: str) -> None:
+    centers, domain = clustering.centers, problem.domain
+    expected_shape = (problem.k, domain.dimension)
     require(
-        isinstance(centers, np.ndarray) and centers.shape == wanted and centers.dtype == np.float64,
-        f"{where}: centres have the shape {np.shape(centers)} and type {getattr(centers, 'dtype', '?')}, not {wanted}",
+        isinstance(centers, np.ndarray) and centers.shape == expected_shape and centers.dtype == np.float64,
+        f"{label}: centres have the shape {np.shape(centers)} and type {getattr(centers, 'dtype', '?')}, expected "
+        f"{expected_shape} of float64",
     )
-    bucketings.check_inside(where, "centre", centers, domain)
-    weights = found.weights
+    bucketings.check_inside(label, "centre", centers, domain)
+    weights = clustering.weights
     if weights is not None:
-        require(weights.shape == (problem.k,) and np.isfinite(weights).all(), f"{where}: weights are {weights}")
-    _plain(found.details, where)
+        require(weights.shape == (problem.k,) and np.isfinite(weights).all(), f"{label}: weights are {weights}")
+    _check_plain(clustering.details, label)
 
 
-def _plain(details: Mapping[str, Any], where: str) -> None:
+def _check_plain(details: Mapping[str, Any], label: str) -> None:
     for name, value in details.items():
         try:
             json.dumps(np.asarray(value).tolist())
         except (TypeError, ValueError):
-            require(False, f"{where}: the detail '{name}' is {type(value).__name__}, which is not plain data")
+            require(False, f"{label}: the detail '{name}' is {type(value).__name__}, which is not plain data")
 
 
 METHODS = (

@@ -1,18 +1,17 @@
 """Checks that one row is hidden: worst-case neighbours, against the budget that the events declare.
 
-The bounds assume nothing of the noise's law, so that they hold for any oracle of the measure:
+The bounds assume nothing of the noise's distribution, so they hold for any oracle of the measure.
 
 *Means.* If P' against P is mu-GDP, its chi-square divergence is at most e^(mu^2) - 1 (that of N(mu, 1) against N(0, 1),
 of which any such pair is a post-processing; for rho-zCDP e^(2 rho) - 1, from the Renyi divergence of order 2; for
 epsilon-DP (e^eps - 1)^2 e^-eps, that of randomised response). By Hammersley, Chapman and Robbins no statistic moves
-further than that allows: (E' y - E y)^2 <= chi2 Var y. With y along the row's change, in units of the noise, Gaussian
-noise attains it for small mu: noise that is too small by 1.2 breaks it, and so do a missing root of the levels or an L2
-bound per coordinate.
+further: (E' y - E y)^2 <= chi2 Var y. With y along the row's change, in units of the noise, Gaussian noise attains it
+for small mu: noise too small by 1.2 breaks it, and so do a missing root of the levels or an L2 bound per coordinate.
 
 *Events.* epsilon-DP: P'(S) <= e^eps P(S) for every set; Laplace noise attains it on quadrants beyond the row's change.
 mu-GDP: P'(S) - e^a P(S) <= delta(a) for every a; Gaussian noise attains it on half-spaces. Probabilities are bounded by
-Clopper and Pearson, exactly. Here the buckets of a wide table are experiments of their own: noise is drawn once per
-released value (``noises_are_independent`` and ``empty_buckets_get_the_same_noise`` see to that).
+Clopper and Pearson, exactly. The buckets of a wide table are independent experiments here: noise is drawn once per
+released value, as ``noises_are_independent`` and ``empty_buckets_get_the_same_noise`` ensure.
 """
 
 from __future__ import annotations
@@ -30,50 +29,52 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.declarations import spent
-from cloister.testing.probes import PAYABLE, Probe, budget_of, deep, narrow_shapes, wide_shapes, worst_vectors
-from cloister.testing.statistics import HalfSpace, Happening, Quadrant, deviations, proportion, variance_band
+from cloister.testing.probes import PAYABLE, Probe, budget_of, deep_probe, narrow_shapes, wide_shapes, worst_vectors
+from cloister.testing.statistics import HalfSpace, OutcomeSet, Quadrant, deviations, opposed_bounds, variance_band
 
 COMPARISONS = 1024
-"""More than the statistics or events that one check looks at."""
+"""Upper limit on the statistics or events of one check."""
 
 REPEATS = 512
-"""Releases, of which losses are estimated."""
+"""Releases for estimates of privacy losses."""
 
 LITTLE = 0.01
-"""Privacy of a question that is one of many in a run."""
+"""Epsilon of a question that is one of many in a run."""
 
 DISCRETE = 1.001
-"""The discrete Gaussian is not exactly Gaussian; accounting pays for the difference, which is far below this."""
+"""Tolerance for the discrete Gaussian; accounting pays for the difference, which is far below this."""
 
 TAILS: dict[Measure, tuple[tuple[Measure, float], ...]] = {
     "pure": (("pure", 1.0), ("zcdp", 3.0)),
     "gaussian": (("gaussian", 1.0),),
 }
-"""Budgets of the check of events, by the oracle's measure. Pure noise that is paid in rho takes epsilon^2 / 2 <= rho:
-with epsilon = 1 an oracle that took rho for epsilon would be too careful, with 3 it is not careful enough."""
+"""Budgets of the check of events, by the oracle's measure.
+
+Pure noise paid in rho takes epsilon^2 / 2 <= rho: with epsilon = 1 an oracle that took rho for epsilon would be too
+careful, with 3 it is not careful enough.
+"""
 
 
-def most_chi_square(paid: Budget) -> float:
-    """The largest chi-square divergence of neighbours under this budget."""
+def max_chi_square(paid: Budget) -> float:
+    """Return the largest chi-square divergence of neighbours under this budget."""
     if paid.measure == "pure":
         return math.expm1(paid.amount) ** 2 * math.exp(-paid.amount)
     return math.expm1(paid.amount if paid.measure == "gaussian" else 2 * paid.amount)
 
 
 def one_row_moves_no_mean_too_far(oracle: Any) -> None:
-    """Neighbours move no mean further than the declared budget lets them, in units of the noise (Hammersley, Chapman
-    and Robbins)."""
+    """Neighbours move no mean further than the budget allows, in units of the noise (Hammersley, Chapman, Robbins)."""
     for measure in PAYABLE[oracle.measure]:
         for shape in narrow_shapes(role_of(oracle)):
             _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 1024 if measure == oracle.measure else 128)
         for shape in wide_shapes(role_of(oracle), 500):
             _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 24)
         for epsilon in (LITTLE, 0.3):
-            _check_means(deep(oracle, budget_of(measure, epsilon)), 128)
+            _check_means(deep_probe(oracle, budget_of(measure, epsilon)), 128)
 
 
 def _check_means(probe: Probe, repeats: int) -> None:
-    """Narrow: one row is added to the first buckets. Wide: one to every bucket, each an experiment with one row."""
+    """Check the means, with a row added to the first buckets (narrow) or one to every bucket (wide)."""
     wide = min(probe.shape.sizes) > 16
     base = _rows(probe, np.zeros(probe.width, np.int64), wide)
     noise = _experiments(probe, probe.noise(base, repeats, NoiseRng.for_tests(20)), wide)
@@ -84,25 +85,24 @@ def _check_means(probe: Probe, repeats: int) -> None:
         require(moved.any(), f"{probe.shape}: a row with the vector {vector} changes nothing that is released")
         mean, band = moved.mean(axis=0), deviations(COMPARISONS) * moved.std(axis=0) / math.sqrt(len(moved))
         change = np.sign(mean) * np.maximum(np.abs(mean) - band, 0.0)
-        for what, weights in [("joint change", change / errors**2), *_axes(change)]:
-            _check_mean(probe, noise @ weights, float(change @ weights), f"{what} by a row with the vector {vector}")
+        for label, weights in [("joint change", change / errors**2), *_axes(change)]:
+            _check_mean(probe, noise @ weights, float(change @ weights), f"{label} by a row with the vector {vector}")
 
 
-def _check_mean(probe: Probe, statistic: Floats, moved: float, what: str) -> None:
+def _check_mean(probe: Probe, statistic: Floats, moved: float, label: str) -> None:
     paid = spent(probe.channel.events)
-    most = most_chi_square(paid) * DISCRETE
+    limit = max_chi_square(paid) * DISCRETE
     widest = float(statistic.var() * (1 + variance_band(statistic, COMPARISONS)))
-    found = moved**2 / widest if widest > 0 else math.inf if moved else 0.0
+    ratio = moved**2 / widest if widest > 0 else math.inf if moved else 0.0
     require(
-        found <= most,
-        f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), {what}: squared change over variance is at least "
-        f"{found:.4g}, the budget allows {most:.4g} (noise too small by {math.sqrt(found / most):.2f} or more)",
+        ratio <= limit,
+        f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), {label}: squared change over variance is at least "
+        f"{ratio:.4g}, the budget allows {limit:.4g} (noise too small by {math.sqrt(ratio / limit):.2f} or more)",
     )
 
 
 def neighbours_are_hard_to_tell_apart(oracle: Any) -> None:
-    """No event is more probable with a row than the declared budget lets it be without the row, nor the other way
-    round."""
+    """No event is more probable with a row than the declared budget allows, nor without it."""
     shapes = wide_shapes(role_of(oracle), 2**12)
     for measure, epsilon in TAILS.get(oracle.measure, ()):
         for shape in shapes if measure == oracle.measure else shapes[:1]:
@@ -110,12 +110,15 @@ def neighbours_are_hard_to_tell_apart(oracle: Any) -> None:
             lengths = np.abs(vectors).sum(axis=1) if oracle.measure == "pure" else (vectors**2).sum(axis=1)
             _check_events(Probe.of(oracle, shape, budget_of(measure, epsilon)), vectors[int(np.argmax(lengths))])
     if oracle.measure == "pure" and not getattr(oracle, "joint", False):
-        _check_losses(deep(oracle, budget_of("pure", 1.0)))
+        _check_losses(deep_probe(oracle, budget_of("pure", 1.0)))
 
 
 def _check_losses(probe: Probe) -> None:
-    """Where numbers have independent noise, the losses of all that a row changes add up: P(Z_i >= 0) / P(Z_i >= c_i) is
-    how much likelier it makes it that number i is beyond its change c_i, and the product is what it does to all."""
+    """Check that the privacy losses of all numbers that a row changes add up to at most epsilon.
+
+    The numbers have independent noise Z_i: P(Z_i >= 0) / P(Z_i >= c_i) is how much likelier the row makes it that
+    number i is beyond its change c_i, and the product is what it does to all.
+    """
     vectors = worst_vectors(probe.shape.bound)
     vector = vectors[int(np.argmax(np.abs(vectors).sum(axis=1)))]
     base, added = (_rows(probe, v, wide=False) for v in (np.zeros_like(vector), vector))
@@ -125,14 +128,14 @@ def _check_losses(probe: Probe) -> None:
         change[touched]
     )
     beyond, further = (noise >= 0).sum(axis=0), (noise >= np.abs(change[touched])).sum(axis=0)
-    found = float(np.log(np.maximum(beyond, 1) / np.maximum(further, 1)).sum())
-    # of the rows beyond 0, those that are short of the change are what is counted with chance
+    loss = float(np.log(np.maximum(beyond, 1) / np.maximum(further, 1)).sum())
+    # given the draws beyond 0, only the number of those short of the change is random
     error = math.sqrt(float(((beyond - further) / np.maximum(further, 1) ** 2.0).sum()))
-    least, paid = found - deviations(COMPARISONS) * error, spent(probe.channel.events)
+    lower_bound, paid = loss - deviations(COMPARISONS) * error, spent(probe.channel.events)
     require(
-        least <= paid.epsilon,
+        lower_bound <= paid.epsilon,
         f"{len(probe.shape.sizes)} levels, {probe.width} columns: the losses of all {len(touched)} numbers that a row "
-        f"changes add up to an epsilon of at least {least:.4g}, not {paid.epsilon:.4g}",
+        f"changes add up to an epsilon of at least {lower_bound:.4g}, not {paid.epsilon:.4g}",
     )
 
 
@@ -142,37 +145,40 @@ def _check_events(probe: Probe, vector: Ints) -> None:
     errors = _experiments(probe, _errors(probe)[None], wide=True)[0]
     touched = np.flatnonzero(change)
     repeats = max(64, 2 ** (len(touched) + 2))
-    without, given = (
+    without_row, with_row = (
         _experiments(probe, probe.noise(rows, repeats, NoiseRng.for_tests(seed)), wide=True)[:, touched]
         for rows, seed in ((base, 21), (added, 22))
     )
-    given += change[touched]
+    with_row += change[touched]
     for distinguisher in _distinguishers(change[touched], errors[touched]):
-        hits = [int(distinguisher.holds(some).sum()) for some in (given, without)]
+        hits = [int(distinguisher.contains(outcomes).sum()) for outcomes in (with_row, without_row)]
         for way, (one, other) in (("with", hits), ("without", hits[::-1])):
-            low, high = proportion(one, len(given), COMPARISONS)[0], proportion(other, len(given), COMPARISONS)[1]
+            low, high = opposed_bounds(one, other, len(with_row), COMPARISONS)
             _check_event(probe, low, high, f"{distinguisher.name} (likelier {way} the row whose vector is {vector})")
 
 
 def _check_event(probe: Probe, low: float, high: float, name: str) -> None:
-    """Judge an event whose probability is at least ``low`` for one of two neighbours, and at most ``high`` for the
-    other."""
+    """Check an event with probability at least ``low`` for one of two neighbours and at most ``high`` for the other."""
     paid = spent(probe.channel.events)
-    where = (
+    label = (
         f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), event: {name}: its probabilities are at least "
         f"{low:.4g} and at most {high:.4g}"
     )
     if probe.oracle.measure == "pure":
-        found = math.log(max(low, 1e-300) / high)
-        require(found <= paid.epsilon, f"{where}, so epsilon is at least {found:.4g}, not {paid.epsilon:.4g}")
+        lower_bound = math.log(max(low, 1e-300) / high)
+        require(
+            lower_bound <= paid.epsilon, f"{label}, so epsilon is at least {lower_bound:.4g}, not {paid.epsilon:.4g}"
+        )
         return
     for a in (0.0, 0.5, 1.0, 2.0, 3.0, 4.0):
-        delta, found = delta_of_mu(paid.mu, a) * DISCRETE, low - math.exp(a) * high
-        require(found <= delta, f"{where}, so delta at epsilon {a:g} is at least {found:.4g}, not {delta:.4g}")
+        delta, lower_bound = delta_of_mu(paid.mu, a) * DISCRETE, low - math.exp(a) * high
+        require(
+            lower_bound <= delta, f"{label}, so delta at epsilon {a:g} is at least {lower_bound:.4g}, not {delta:.4g}"
+        )
 
 
-def _distinguishers(change: Floats, errors: Floats) -> Iterator[Happening]:
-    """Quadrants beyond the change or short of it, and half-spaces along it: chosen before any sample is seen."""
+def _distinguishers(change: Floats, errors: Floats) -> Iterator[OutcomeSet]:
+    """Yield quadrants beyond the change or short of it, and half-spaces along it, before any sample is seen."""
     sign, size = np.sign(change), np.abs(change)
     for share in (0.5, 1.0):
         yield Quadrant(f"all numbers beyond {share:g} of the change", sign, share * size)
@@ -181,52 +187,50 @@ def _distinguishers(change: Floats, errors: Floats) -> Iterator[Happening]:
     width = math.sqrt(float(along @ change))
     for t in (-3.0, -2.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
         yield HalfSpace(f"the sum along the change beyond {t:g} deviations", along, t * width)
-        yield HalfSpace(f"the sum along the change short of {t:g} deviations", along, t * width, turned=True)
+        yield HalfSpace(f"the sum along the change short of {t:g} deviations", along, t * width, complement=True)
 
 
 def _rows(probe: Probe, vector: Ints, wide: bool) -> Ints | BucketedVectors:
-    """Three rows per bucket of the wide table (of the first narrow buckets); one more with this vector, unless it is
-    zero."""
+    """Return three rows per wide bucket (or in the first narrow buckets), and one more with any non-zero vector."""
     levels = len(probe.shape.sizes)
     ids = np.arange(min(probe.shape.sizes) if wide else 1, dtype=np.int64)
-    base, more = (np.repeat(np.tile(ids, n)[:, None], levels, axis=1) for n in (3, 1 if vector.any() else 0))
-    values = np.concatenate([np.zeros((len(base), probe.width), np.int64), np.tile(vector, (len(more), 1))])
-    return probe.items(np.concatenate([base, more]), values)
+    base, added = (np.repeat(np.tile(ids, n)[:, None], levels, axis=1) for n in (3, 1 if vector.any() else 0))
+    values = np.concatenate([np.zeros((len(base), probe.width), np.int64), np.tile(vector, (len(added), 1))])
+    return probe.items(np.concatenate([base, added]), values)
 
 
 def _experiments(probe: Probe, numbers: Floats, wide: bool) -> Floats:
-    """(repeats, buckets of all levels, width) to (experiments, numbers of one experiment)."""
+    """Return (repeats, buckets of all levels, width) as (experiments, numbers of one experiment)."""
     if not wide:
         return numbers.reshape(len(numbers), -1)
-    levels = np.concatenate(probe.by_level(numbers), axis=2)
-    return levels.reshape(-1, levels.shape[2])
+    return probe.experiments(numbers)
 
 
 def _moved(probe: Probe, base: Any, added: Any, wide: bool) -> Floats:
-    """What the row moves (experiments, numbers): two releases with the same noise differ by nothing else. Where they do
-    not all differ by the same (an oracle that rounds, say), many are taken."""
+    """Return what the row moves (experiments, numbers): two releases with equal noise differ by nothing else.
+
+    If differences vary (an oracle that rounds, say), many are taken.
+    """
 
     def differences(first: int, last: int) -> Floats:
         pairs: list[Floats] = []
         for i in range(first, last):
             rng = NoiseRng.for_tests(23).child(i)
-            one, other = (probe.values(probe.table(probe.summary(rows, rng), rng)) for rows in (base, added))
+            one, other = (probe.release(rows, rng) for rows in (base, added))
             pairs.append(other - one)
         return _experiments(probe, np.stack(pairs), wide)
 
-    few = differences(0, 1 if wide else 8)
-    alike = few.any() and not few.std(axis=0).any()
-    return few if alike else np.concatenate([few, differences(8, 40 if wide else 400)])
+    sampled = differences(0, 1 if wide else 8)
+    constant = sampled.any() and not sampled.std(axis=0).any()
+    return sampled if constant else np.concatenate([sampled, differences(8, 40 if wide else 400)])
 
 
 def _errors(probe: Probe) -> Floats:
-    rng, levels = NoiseRng.for_tests(24), len(probe.shape.sizes)
-    empty = probe.items(np.zeros((0, levels), np.int64), np.zeros((0, probe.width), np.int64))
-    return probe.errors(probe.table(probe.summary(empty, rng), rng))
+    return probe.declared_errors(probe.no_rows, NoiseRng.for_tests(24))
 
 
 def _axes(change: Floats) -> Iterator[tuple[str, Floats]]:
-    """Every released number that changes, on its own."""
+    """Yield every released number that changes, alone."""
     for i in np.flatnonzero(change)[:12]:
         axis = np.zeros(len(change))
         axis[i] = 1.0
@@ -234,4 +238,4 @@ def _axes(change: Floats) -> Iterator[tuple[str, Floats]]:
 
 
 PRIVACY = (one_row_moves_no_mean_too_far, neighbours_are_hard_to_tell_apart)
-"""For Central oracles that promise privacy."""
+"""Checks of Central oracles that promise privacy."""

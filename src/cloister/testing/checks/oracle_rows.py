@@ -1,4 +1,4 @@
-"""Checks of an oracle's two halves: rows in any order and any pieces, merging, absorbing, tables."""
+"""Checks of encoding and decoding: rows in any order and pieces, merging, absorbing, tables."""
 
 from __future__ import annotations
 
@@ -17,14 +17,23 @@ from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
-from cloister.testing.check import require, role_of
-from cloister.testing.probes import UNIT, Probe, Shape, budget_of, length, narrow_shapes, spread, worst_vectors
-from cloister.testing.stubs import Carried, Dealt, Handful, carrying, tables_of
+from cloister.testing.check import refuses, require, role_of
+from cloister.testing.probes import (
+    UNIT,
+    Probe,
+    Shape,
+    budget_of,
+    is_central,
+    narrow_shapes,
+    row_count,
+    varied_rows,
+    worst_vectors,
+)
+from cloister.testing.stubs import CarriedVectors, InMemoryRows, ModuloBuckets, carrying_domain, session_tables
 
 SEED = NoiseRng.for_tests(30)
-"""Two releases with the same noise are equal exactly when their summaries are."""
+"""Fixed noise, with which two releases are equal exactly if their summaries are."""
 
 
 def _probes(oracle: Any) -> list[Probe]:
@@ -41,74 +50,80 @@ def _released(probe: Probe, summary: Any) -> Floats:
 
 
 def rows_count_the_same_in_any_chunk_and_order(oracle: Any) -> None:
-    """A row adds the same to a summary alone, in any chunk and in any order. The curator's encoder draws nothing; a
-    person's draws belong to her number."""
+    """Rows contribute the same to a summary alone, in any chunk and in any order.
+
+    The curator's encoder draws nothing; a person's draws belong to their user number.
+    """
     for probe in _probes(oracle):
-        items, g = spread(probe.shape), np.random.default_rng(31)
-        n = length(items)
-        whole = _released(probe, _pieces(probe, items, [np.arange(n)]))
+        items, g = varied_rows(probe.shape), np.random.default_rng(31)
+        n = row_count(items)
+        expected = _released(probe, _pieces(probe, items, [np.arange(n)]))
         order, cuts = g.permutation(n), [0, *sorted(int(c) for c in g.integers(0, n + 1, 5)), n]
         for how, pieces in (
             ("in another order", [order]),
             (f"in chunks {cuts}", [np.arange(a, b) for a, b in pairwise(cuts)]),
             ("one by one", [np.arange(n)[i : i + 1] for i in range(min(n, 60))] + [np.arange(n)[60:]]),
         ):
-            same = np.array_equal(whole, _released(probe, _pieces(probe, items, pieces)))
+            same = np.array_equal(expected, _released(probe, _pieces(probe, items, pieces)))
             require(same, f"{probe.shape}: {how}, the same {n} rows give another summary")
 
 
 def _pieces(probe: Probe, items: Ints | BucketedVectors, pieces: list[Ints]) -> Any:
-    """Rows encoded in pieces, each by a machine with noise of its own, and merged."""
+    """Encode rows in pieces, each on a machine with its own noise, and merge them."""
     merged = None
     for i, piece in enumerate(pieces):
-        some = (
+        part = (
             BucketedVectors(items.buckets[piece], items.values[piece])
             if isinstance(items, BucketedVectors)
             else items[piece]
         )
-        rng = SEED.child("machine", i) if probe.oracle.trust in (Central, Aggregated) else SEED
-        summary = probe.summary(some, rng, piece.astype(np.uint64))
+        rng = SEED.child("machine", i) if is_central(probe.oracle) else SEED
+        summary = probe.summary(part, rng, piece.astype(np.uint64))
         merged = summary if merged is None else merged.merge(summary)
     return merged
 
 
 def merging_is_associative_and_commutative(oracle: Any) -> None:
-    """Summaries merge in any order to the same, and neither side of a merge changes, nor does decoding change a
-    summary."""
+    """Summaries merge in any order to the same, and neither merging nor decoding changes its inputs."""
     for probe in _probes(oracle):
-        a, b, c = (probe.summary(spread(probe.shape, seed), SEED) for seed in (33, 34, 35))
-        before = [_released(probe, s) for s in (a, b, c)]
-        kept = [copy.deepcopy(s) for s in (a, b, c)]
-        left, right, swapped = a.merge(b).merge(c), a.merge(b.merge(c)), b.merge(a).merge(c)
+        a, b, c = (probe.summary(varied_rows(probe.shape, seed), SEED) for seed in (33, 34, 35))
+        values_before = [_released(probe, s) for s in (a, b, c)]
+        copies = [copy.deepcopy(s) for s in (a, b, c)]
+        left_first, right_first, swapped = a.merge(b).merge(c), a.merge(b.merge(c)), b.merge(a).merge(c)
         require(
-            np.array_equal(_released(probe, left), _released(probe, right)),
+            np.array_equal(_released(probe, left_first), _released(probe, right_first)),
             f"{probe.shape}: (a + b) + c is not a + (b + c)",
         )
-        require(np.array_equal(_released(probe, left), _released(probe, swapped)), f"{probe.shape}: a + b is not b + a")
-        for name, summary, values, old in zip("abc", (a, b, c), before, kept, strict=True):
+        require(
+            np.array_equal(_released(probe, left_first), _released(probe, swapped)),
+            f"{probe.shape}: a + b is not b + a",
+        )
+        for name, summary, values, old in zip("abc", (a, b, c), values_before, copies, strict=True):
             same = np.array_equal(_released(probe, summary), values) and np.array_equal(_released(probe, old), values)
             require(same, f"{probe.shape}: merging or decoding changed the summary {name}")
 
 
 def no_rows_are_valid_rows(oracle: Any) -> None:
-    """Zero rows are encoded, absorbed, merged and decoded like any other, and add nothing; so are rows in no bucket,
-    except that under Local trust a user in no bucket reports like any other."""
+    """Zero rows are encoded, absorbed, merged and decoded like any others, and add nothing.
+
+    So are rows in no bucket, except that under Local trust a user in no bucket reports like any other.
+    """
     for probe in _probes(oracle):
-        empty = probe.items(np.zeros((0, len(probe.shape.sizes)), np.int64), np.zeros((0, probe.width), np.int64))
+        empty = probe.no_rows
         nowhere = probe.items(np.full((5, len(probe.shape.sizes)), -1), np.ones((5, probe.width), np.int64))
-        some = probe.summary(spread(probe.shape), SEED)
+        summary = probe.summary(varied_rows(probe.shape), SEED)
         for items in (empty, nowhere):
             nothing = probe.summary(items, SEED)
             require(
                 np.isfinite(_released(probe, nothing)).all(), f"{probe.shape}: no rows give values that are not finite"
             )
-            same = np.array_equal(_released(probe, some), _released(probe, some.merge(nothing)))
-            silent = items is empty or oracle.trust in (Central, Aggregated)
-            require(same or not silent, f"{probe.shape}: merging with what no row gave changes a summary")
+            same = np.array_equal(_released(probe, summary), _released(probe, summary.merge(nothing)))
+            silent = items is empty or is_central(oracle)
+            require(same or not silent, f"{probe.shape}: merging with a summary of no rows changes it")
 
 
 def absorb_refuses_what_no_encoder_sends(oracle: Any) -> None:
-    """A report of another shape or type is refused with an error of cloister, not added up."""
+    """Malformed reports, of another shape or type, are refused with an error of cloister, not added up."""
     probe = Probe.of(oracle, _medium(oracle), budget_of(oracle.measure, 0.3))
     report = _report(probe)
     probe.channel.absorb(report)
@@ -120,17 +135,16 @@ def absorb_refuses_what_no_encoder_sends(oracle: Any) -> None:
         except CloisterError:
             continue
         except Exception as error:
-            require(False, f"a report that is {name} raises {type(error).__name__} instead of Refused")
+            require(False, f"a report that is {name} raises {type(error).__name__} instead of an error of cloister")
         require(False, f"a report that is {name} is absorbed")
 
 
 def _report(probe: Probe) -> Any:
-    items = spread(probe.shape)
-    return probe.channel.encode(items, np.arange(length(items), dtype=np.uint64), SEED)
+    return probe.report(varied_rows(probe.shape), SEED)
 
 
 def _damaged(report: Any) -> Iterator[tuple[str, Any]]:
-    """The report with each of its arrays in another type or shape."""
+    """Yield the report with each of its arrays in another type or shape."""
     if isinstance(report, np.ndarray):
         for name, array in _wrong(report):
             yield name, array
@@ -151,15 +165,15 @@ def _wrong(array: Any) -> Iterator[tuple[str, Any]]:
 
 
 def a_vector_beyond_the_bound_is_clipped(oracle: Any) -> None:
-    """A row whose vector is longer than the bound is clipped to it on its way in: no released sum moves further."""
+    """Rows with vectors longer than the bound are clipped during encoding: no released sum moves further."""
     for shape in narrow_shapes("VectorSumOracle"):
         probe = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0))
         bound = shape.bound
         assert bound is not None
         for vector in worst_vectors(bound):
             change = _carried(probe, vector * 50)
-            for level, some in enumerate(probe.by_level(change)):
-                l1, l2 = float(np.abs(some).sum()), float(np.sqrt((some**2).sum()))
+            for level, sums in enumerate(probe.by_level(change)):
+                l1, l2 = float(np.abs(sums).sum()), float(np.sqrt((sums**2).sum()))
                 require(
                     l2 <= bound.l2 * (1 + 1e-9) and l1 <= bound.l1 * (1 + 1e-9),
                     f"{shape}, level {level}: a row with the vector {vector * 50} moves the sums by L2 {l2:.6g} and "
@@ -168,66 +182,62 @@ def a_vector_beyond_the_bound_is_clipped(oracle: Any) -> None:
 
 
 def _carried(probe: Probe, vector: Ints) -> Floats:
-    """What a row with this vector moves on its way through ``encode_rows``, in lattice steps, on the mean of many
-    releases."""
-    bound, domain = probe.shape.bound, carrying(probe.width)
+    """Return what a row with this vector moves through ``encode_rows``, in lattice steps, as a mean over releases."""
+    bound, domain = probe.shape.bound, carrying_domain(probe.width)
     assert bound is not None
-    cells = Dealt(probe.shape.sizes)
-    round = Round(0, probe.oracle.trust, domain, (OpenedQuestion(cells, Carried(cells, bound), None, probe.channel),))
+    cells = ModuloBuckets(probe.shape.sizes)
+    round = Round(
+        0, probe.oracle.trust, domain, (OpenedQuestion(cells, CarriedVectors(cells, bound), None, probe.channel),)
+    )
     row, changes = np.concatenate([[0], vector])[None].astype(np.float64) * domain.unit, []
     for i in range(16):
-        one, other = (Handful(rows, len(rows)).gather(round, SEED)[0] for rows in (row[:0], row))
+        one, other = (InMemoryRows(rows, len(rows)).gather(round, SEED)[0] for rows in (row[:0], row))
         noise = SEED.child(i)
         changes.append(probe.values(probe.table(other, noise)) - probe.values(probe.table(one, noise)))
     return np.asarray(np.mean(changes, axis=0)) / UNIT
 
 
 def a_bucket_always_answers_the_same(oracle: Any) -> None:
-    """The same id gives the same value however often, with whatever other ids and in whatever order it is asked."""
+    """Equal ids give equal values, however often, in whatever order and with whatever others they are asked."""
     for probe in _probes(oracle):
         table, g = (
-            probe.table(probe.summary(spread(probe.shape), SEED), NoiseRng.for_tests(36)),
+            probe.table(probe.summary(varied_rows(probe.shape), SEED), NoiseRng.for_tests(36)),
             np.random.default_rng(37),
         )
         for level, size in enumerate(probe.shape.sizes):
-            some = g.integers(0, size, 7)
-            first = table.at(some, level)
+            ids = g.integers(0, size, 7)
+            first = table.at(ids, level)
             everything = table.at(np.arange(size), level)
             require(
-                np.array_equal(everything[some], first),
-                f"{probe.shape}, level {level}: asked again, buckets answer anew",
+                np.array_equal(everything[ids], first),
+                f"{probe.shape}, level {level}: asked again, buckets give other values",
             )
-            require(table.at(some[:0], level).shape[0] == 0, f"{probe.shape}: no ids give values")
+            require(table.at(ids[:0], level).shape[0] == 0, f"{probe.shape}: no ids give values")
 
 
 def tables_neither_pickle_nor_print(oracle: Any) -> None:
-    """A table can hold exact figures: it refuses to be pickled or copied deeply, and its text shows no value."""
+    """Tables can hold exact figures: they refuse pickling and deep copies, and their text shows no value."""
     probe = Probe.of(oracle, _medium(oracle), budget_of(oracle.measure, 0.3))
     texts = set()
     for seed in (38, 39):
-        table = probe.table(probe.summary(spread(probe.shape, seed), SEED), NoiseRng.for_tests(seed))
+        table = probe.table(probe.summary(varied_rows(probe.shape, seed), SEED), NoiseRng.for_tests(seed))
         texts.add(re.sub(r"0x[0-9a-fA-F]+", "", f"{table!r} {table!s}"))
         for name, travel in (("pickle", pickle.dumps), ("copy.deepcopy", copy.deepcopy)):
-            try:
-                travel(table)
-            except TypeError:
-                continue
-            require(False, f"{name} of a table works: refuse it in __reduce__ with a TypeError")
+            require(refuses(TypeError, travel, table), f"{name} of a table works: raise TypeError in __reduce__")
     require(len(texts) == 1, "the text of a table shows what is in it")
 
 
 def sessions_answer_real_ids_only(oracle: Any) -> None:
-    """Asked through a session, a table answers for its buckets and refuses ids and levels that do not exist."""
+    """Tables from a session answer for their buckets, and refuse ids and levels that do not exist."""
     shape = _medium(oracle)
     size = shape.sizes[1]
-    for table in tables_of(oracle, shape, rounds=1, rows=200):
+    for table in session_tables(oracle, shape, rounds=1, rows=200):
         table.at(np.arange(size), 1)
         for ids, level in (([size], 1), ([-1], 1), ([0], 2), ([0], -1), ([[0]], 0)):
-            try:
-                table.at(np.array(ids, np.int64), level)
-            except InvalidInput:
-                continue
-            require(False, f"bucket {ids} of level {level} was answered; there are {shape.sizes}")
+            require(
+                refuses(InvalidInput, table.at, np.array(ids, np.int64), level),
+                f"bucket {ids} of level {level} was answered; there are {shape.sizes}",
+            )
 
 
 ROWS = (
@@ -239,7 +249,7 @@ ROWS = (
     tables_neither_pickle_nor_print,
     sessions_answer_real_ids_only,
 )
-"""For oracles of every trust model."""
+"""Checks of oracles of every trust model."""
 
 CENTRAL_SUMS = (a_vector_beyond_the_bound_is_clipped,)
-"""For Central vector-sum oracles."""
+"""Checks of Central vector-sum oracles."""

@@ -1,8 +1,7 @@
-"""Checks of populations. The kit is given a maker, ``rows (n, d) -> population``."""
+"""Checks of populations, made by a function ``rows (n, d) -> population``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -20,8 +19,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.check import require
-from cloister.testing.stubs import Carried, Dealt, carrying
+from cloister.testing.check import refuses, require
+from cloister.testing.stubs import CarriedVectors, ModuloBuckets, carrying_domain
 
 Maker: TypeAlias = Any
 
@@ -29,21 +28,24 @@ WIDTH = 3
 
 
 def rows(n: int = 40_000) -> Floats:
-    """Rows (n, 4): most inside the bounds [-1, 1], some beyond, enough for several chunks and processes."""
+    """Return rows (n, 4), most inside the bounds [-1, 1], enough for several chunks and processes."""
     return np.random.default_rng(80).normal(0, 0.5, (n, WIDTH + 1))
 
 
 def exact_round() -> Round[Central]:
-    """A round of exact counts and sums, which shows every row that was missed or read twice: of buckets that only their
-    class can find, and of the nearest centres, which a population may find in a way of its own."""
-    domain, dealt = carrying(WIDTH), Dealt((50, 7))
-    near = NearestCenter(domain.snap(rows(5)), domain.max_norm)
-    vectors = (Carried(dealt, Bound(2**20, WIDTH)), Rows.of(near, domain))
-    return Round(0, Central, domain, tuple(part for some in vectors for part in _exact(some)))
+    """Return a round of exact counts and sums, which shows every row that is missed or read twice.
+
+    It asks about buckets that only their class can find, and about nearest centres, which a population may find in its
+    own way.
+    """
+    domain, dealt = carrying_domain(WIDTH), ModuloBuckets((50, 7))
+    nearest = NearestCenter(domain.snap(rows(5)), domain.max_norm)
+    vectors = (CarriedVectors(dealt, Bound(2**20, WIDTH)), Rows.of(nearest, domain))
+    return Round(0, Central, domain, tuple(part for item in vectors for part in _exact(item)))
 
 
 def _exact(vectors: Vectors) -> tuple[OpenedQuestion, OpenedQuestion]:
-    """The count and the sums of some vectors' buckets."""
+    """Return questions for the counts and sums of vectors' buckets."""
     context, budget = QuestionContext(1000, 1.0, PublicRng.from_seed(81)), Budget("exact", 1.0)
     counts, sums = (
         registry().load(registry().spec(role, "exact"))() for role in ("FrequencyOracle", "VectorSumOracle")
@@ -55,71 +57,70 @@ def _exact(vectors: Vectors) -> tuple[OpenedQuestion, OpenedQuestion]:
     )
 
 
-def answers(round: Round[Any], summaries: tuple[Any, ...]) -> list[Floats]:
-    """The exact totals, question by question."""
-    found = []
+def exact_totals(round: Round[Any], summaries: tuple[Any, ...]) -> list[Floats]:
+    """Return the exact totals, question by question."""
+    totals = []
     for part, summary in zip(round.parts, summaries, strict=True):
         table = part.channel.decode(summary, NoiseRng.for_tests(82))
-        found += [table.at(np.arange(size), level) for level, size in enumerate(part.cells.space.sizes)]
-    return found
+        totals += [table.at(np.arange(size), level) for level, size in enumerate(part.cells.space.sizes)]
+    return totals
 
 
-def gathered(population: Any, round: Round[Any], seed: int = 83) -> list[Floats]:
-    return answers(round, population.gather(round, NoiseRng.for_tests(seed)))
+def gathered_totals(population: Any, round: Round[Any], seed: int = 83) -> list[Floats]:
+    return exact_totals(round, population.gather(round, NoiseRng.for_tests(seed)))
 
 
-def _at_once(some: Floats, round: Round[Any]) -> list[Floats]:
-    users = np.arange(len(some), dtype=np.uint64)
-    return answers(round, absorb(round, encode_rows(round, some, users, NoiseRng.for_tests(84))))
+def _encoded_at_once(table: Floats, round: Round[Any]) -> list[Floats]:
+    users = np.arange(len(table), dtype=np.uint64)
+    return exact_totals(round, absorb(round, encode_rows(round, table, users, NoiseRng.for_tests(84))))
 
 
-def _same(one: list[Floats], other: list[Floats]) -> bool:
+def _all_equal(one: list[Floats], other: list[Floats]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def gathering_is_encoding_all_rows_at_once(make: Maker) -> None:
-    """One merged summary per question: what ``encode_rows`` makes of all rows at once, however they are kept and
-    cut."""
+    """Summaries equal those of ``encode_rows`` on all rows at once, however the rows are stored and cut."""
     round = exact_round()
     for n in (40_000, 1, 1000):
-        found, wanted = gathered(make(rows(n)), round), _at_once(rows(n), round)
-        counted = (int(found[0].sum()), int(wanted[0].sum()))
+        totals, expected = gathered_totals(make(rows(n)), round), _encoded_at_once(rows(n), round)
+        counted = (int(totals[0].sum()), int(expected[0].sum()))
         require(
-            _same(found, wanted),
-            f"{n} rows: the summary is another one ({counted[0]} rows counted, {counted[1]} in one piece)",
+            _all_equal(totals, expected),
+            f"{n} rows: the summary differs ({counted[0]} rows counted, {counted[1]} in one piece)",
         )
 
 
 def gathering_again_reads_the_same_rows(make: Maker) -> None:
-    """Rows do not change between rounds: a round that is gathered twice gives one summary, and draws no central
-    noise."""
+    """Rows do not change between rounds: a round gathered twice gives one summary, and draws no central noise."""
     round = exact_round()
     population = make(rows(5000))
-    one, other = gathered(population, round), gathered(population, round, seed=85)
-    require(_same(one, other), "gathered twice, it gives two summaries")
+    one, other = gathered_totals(population, round), gathered_totals(population, round, seed=85)
+    require(_all_equal(one, other), "gathered twice, it gives two summaries")
 
 
 def no_rows_are_a_population(make: Maker) -> None:
     """Zero rows are valid input: parties and chunks may be empty, and whether they are is private."""
     round = exact_round()
-    found = gathered(make(rows(0)), round)
-    require(all(not values.any() for values in found), "no rows are counted as some")
+    totals = gathered_totals(make(rows(0)), round)
+    require(all(not values.any() for values in totals), "zero rows give totals other than 0")
 
 
 def unusable_rows_are_dropped_one_by_one(make: Maker) -> None:
-    """A row with a missing or infinite cell is dropped, by a rule that looks at that row alone; no other row is
-    touched."""
-    round, some = exact_round(), rows(5000)
+    """Rows with a missing or infinite value are dropped, by a rule for each row alone; no other row is touched."""
+    round, table = exact_round(), rows(5000)
     g = np.random.default_rng(86)
-    bad = g.choice(len(some), 200, replace=False)
-    some[bad, g.integers(0, WIDTH + 1, 200)] = g.choice([np.nan, np.inf, -np.inf], 200)
-    good = some[np.isfinite(some).all(axis=1)]
-    require(_same(gathered(make(some), round), _at_once(good, round)), "rows with missing cells change the summary")
+    bad = g.choice(len(table), 200, replace=False)
+    table[bad, g.integers(0, WIDTH + 1, 200)] = g.choice([np.nan, np.inf, -np.inf], 200)
+    good = table[np.isfinite(table).all(axis=1)]
+    require(
+        _all_equal(gathered_totals(make(table), round), _encoded_at_once(good, round)),
+        "rows with missing cells change the summary",
+    )
 
 
 def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
-    """A population names its columns, each once; ``check`` lets rows pass that can be used, as many as it is told at
-    most and no more."""
+    """Every population names each column once; ``check`` accepts usable rows, up to the given maximum."""
     population = make(rows(1000))
     names = list(population.columns)
     require(
@@ -128,123 +129,121 @@ def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
     )
     population.check()
     population.check(1000)
-    require(_refused(lambda: population.check(999)), "check(most_rows=999) lets 1000 rows pass")
-
-
-def _refused(asked: Callable[[], Any]) -> bool:
-    try:
-        asked()
-    except InvalidInput:
-        return True
-    return False
+    require(refuses(InvalidInput, population.check, 999), "check(most_rows=999) lets 1000 rows pass")
 
 
 def users_keep_their_numbers(make: Maker) -> None:
-    """Every row has a user number of its own, the same in every question and round, whatever other rows hold: noise and
-    shares of the users belong to it. A population that has none for its rows refuses (``capabilities.NumbersByName``).
+    """Rows have distinct user numbers, the same in every question and round, whatever other rows hold.
+
+    Noise and shares of the users belong to these numbers. A population without them refuses
+    (``capabilities.NumbersByName``).
     """
-    domain, cells = carrying(WIDTH), Dealt((2**20,))
-    roll: Round[Any] = Round(
-        0, Local, domain, (OpenedQuestion(cells, None, None, Roll()), OpenedQuestion(cells, None, None, Roll()))
-    )
-    some = rows(5000)
-    population = make(some)
+    round, table = _recording_round(Local, 2), rows(5000)
+    population = make(table)
     named: object = population
     if isinstance(named, NumbersByName) and not named.has_users:
-        refused = _refused(lambda: population.gather(roll, NoiseRng.for_tests(88)))
-        require(refused, "rows that name no users have numbers, though they have no places")
+        refused = refuses(InvalidInput, population.gather, round, NoiseRng.for_tests(88))
+        require(refused, "rows without users or positions have user numbers")
         return
-    (one, other), (again, _) = (population.gather(roll, NoiseRng.for_tests(88)) for _ in range(2))
+    (one, other), (again, _) = (population.gather(round, NoiseRng.for_tests(88)) for _ in range(2))
     users = np.sort(one.users)
     require(len(users) == 5000, f"of 5000 users {len(users)} are asked")
     require(len(np.unique(users)) == 5000, f"5000 users have {len(np.unique(users))} numbers")
-    require(np.array_equal(users, np.sort(other.users)), "two questions of one round are asked of other users")
-    require(np.array_equal(users, np.sort(again.users)), "the next round is asked of other users")
-    replaced = some.copy()
-    replaced[100] = -2.0 * np.sign(some[100])
-    neighbours, _ = make(replaced).gather(roll, NoiseRng.for_tests(88))
+    require(np.array_equal(users, np.sort(other.users)), "two questions of one round are asked of different users")
+    require(np.array_equal(users, np.sort(again.users)), "the next round is asked of different users")
+    replaced = table.copy()
+    replaced[100] = -2.0 * np.sign(table[100])
+    neighbours, _ = make(replaced).gather(round, NoiseRng.for_tests(88))
     moved = len(one.pairs - neighbours.pairs)
     require(moved <= 1, f"one row is replaced, and {moved} rows of 5000 get other numbers")
 
 
+def _recording_round(trust: Any, questions: int) -> Round[Any]:
+    question = OpenedQuestion(ModuloBuckets((2**20,)), None, None, RecordingChannel())
+    return Round(0, trust, carrying_domain(WIDTH), (question,) * questions)
+
+
 def a_population_counts_its_people(make: Maker) -> None:
-    """One that says how many people it has (``people``, without which it answers nothing under trust Shuffled) counts
-    all rows, those that cannot be used too, whose owners report as well, before and after they were gathered; None
-    while only a gather can tell."""
-    round, some = exact_round(), rows(5000)
-    some[::7, 1] = np.nan
-    population = make(some)
+    """Any population with ``people`` counts all rows, unusable ones too, whose owners report as well.
+
+    The count is right before and after a gather; None if only a gather can tell. Without ``people`` a population
+    answers nothing under trust Shuffled.
+    """
+    round, table = exact_round(), rows(5000)
+    table[::7, 1] = np.nan
+    population = make(table)
     counted: Any = population
     if not hasattr(counted, "people"):
         return
-    before = counted.people
+    people_before = counted.people
     population.gather(round, NoiseRng.for_tests(89))
     after = counted.people
     require(
-        before in (None, len(some)) and after == len(some),
-        f"{len(some)} rows, of which some cannot be used, are {len(some)} people; it says that they are {before}, and "
-        f"{after} once they are gathered",
+        people_before in (None, len(table)) and after == len(table),
+        f"{len(table)} rows, some of them unusable, are as many people; `people` is {people_before} before "
+        f"a gather and {after} after it",
     )
 
 
 def whoever_has_no_usable_row_reports_too(make: Maker) -> None:
-    """Where neighbouring data differ by a row that is replaced (Local, Shuffled), the owner of a row that cannot be
-    used reports like everybody and is in no bucket: else the number of reports says that her cell is missing. A
-    population that has no numbers for its rows refuses."""
-    cells, some = Dealt((2**20,)), rows(5000)
-    some[::7, 1] = np.nan
-    some[3::7, 0] = np.inf
-    bad = int((~np.isfinite(some).all(axis=1)).sum())
-    population: object = make(some)
+    """Owners of unusable rows report like all others, in no bucket, under Local and Shuffled trust.
+
+    Neighbouring data sets differ there by a replaced row: the number of reports would reveal a missing value. A
+    population without user numbers refuses.
+    """
+    table = rows(5000)
+    table[::7, 1] = np.nan
+    table[3::7, 0] = np.inf
+    bad = int((~np.isfinite(table).all(axis=1)).sum())
+    population: object = make(table)
     if isinstance(population, NumbersByName) and not population.has_users:
         return
     counted: Any = population
     trusts: tuple[Any, ...] = (Local, Shuffled)
     for trust in trusts:
-        roll: Round[Any] = Round(0, trust, carrying(WIDTH), (OpenedQuestion(cells, None, None, Roll()),))
-        (called,) = counted.gather(roll, NoiseRng.for_tests(90))
-        nowhere = int((called.items[:, 0] < 0).sum())
+        (reports,) = counted.gather(_recording_round(trust, 1), NoiseRng.for_tests(90))
+        nowhere = int((reports.items[:, 0] < 0).sum())
         require(
-            len(called.users) == len(some) and nowhere == bad,
-            f"under {trust.__name__} trust {len(called.users)} of {len(some)} people report, {nowhere} of them in no "
-            f"bucket: {bad} rows cannot be used, and everybody reports",
+            len(reports.users) == len(table) and nowhere == bad,
+            f"under {trust.__name__} trust {len(reports.users)} of {len(table)} people report, {nowhere} of them in no "
+            f"bucket; all must report, {bad} of them in no bucket",
         )
 
 
 @final
 @attrs.frozen(eq=False)
-class Called:
-    """Who was asked, and about which buckets."""
+class RecordedUsers:
+    """User numbers of those asked, and their buckets."""
 
     users: Ids
     items: Ints
 
     @property
     def pairs(self) -> set[tuple[int, int]]:
-        """Each user's number, with the bucket that she is in."""
+        """User numbers with their buckets."""
         return set(zip(self.users.tolist(), self.items[:, 0].tolist(), strict=True))
 
-    def merge(self, other: Called) -> Called:
-        return Called(np.concatenate([self.users, other.users]), np.concatenate([self.items, other.items]))
+    def merge(self, other: RecordedUsers) -> RecordedUsers:
+        return RecordedUsers(np.concatenate([self.users, other.users]), np.concatenate([self.items, other.items]))
 
 
 @final
 @attrs.frozen
-class Roll:
-    """A channel that only notes who is asked."""
+class RecordingChannel:
+    """Channel that only records who is asked."""
 
     @property
     def events(self) -> tuple[Event, ...]:
         return ()
 
-    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Called:
-        return Called(users, items)
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> RecordedUsers:
+        return RecordedUsers(users, items)
 
-    def absorb(self, report: Called) -> Called:
+    def absorb(self, report: RecordedUsers) -> RecordedUsers:
         return report
 
-    def decode(self, summary: Called, rng: NoiseRng) -> Any:
-        raise TypeError("a roll is called, not decoded")
+    def decode(self, summary: RecordedUsers, rng: NoiseRng) -> Any:
+        raise TypeError("this channel only records users")
 
 
 POPULATIONS = (

@@ -1,7 +1,4 @@
-"""Checks of solvers of released weighted points.
-
-Checks of tree builders: public partitions that grow from noisy counts.
-"""
+"""Checks of solvers of released weighted points, and of tree builders."""
 
 from __future__ import annotations
 
@@ -19,15 +16,15 @@ from cloister.core.errors import InvalidInput
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
-from cloister.testing.check import given, require
+from cloister.testing.check import noting_input, require
 from cloister.testing.checks import bucketings
-from cloister.testing.stubs import SCRIPTS, Told, other_coins
+from cloister.testing.stubs import SCRIPTS, InventedTable, reseeded_numpy
 
 RNG = PublicRng.from_seed(70)
 
 
 def coresets() -> Iterator[tuple[str, Coreset, int]]:
-    """Released points as noise makes them, with k."""
+    """Yield released points as noise makes them, with k."""
     g = np.random.default_rng(71)
     points = g.uniform(-1, 1, (60, 3))
     positive = g.uniform(1, 100, 60)
@@ -46,35 +43,37 @@ def coresets() -> Iterator[tuple[str, Coreset, int]]:
 
 
 def any_released_points_give_k_finite_centers(solver: Any) -> None:
-    """Whatever noise made of the points' weights, k finite centres come out: the budget is spent, so failing is no
-    choice."""
+    """Whatever noise does to the points' weights, the solver returns k finite centres: the budget is already spent."""
     for name, coreset, k in coresets():
-        centers = _solved(solver, name, coreset, k)
-        wanted = (k, coreset.points.shape[1])
-        require(np.shape(centers) == wanted, f"{name}: centres have the shape {np.shape(centers)}, not {wanted}")
+        centers = _solve(solver, name, coreset, k)
+        expected_shape = (k, coreset.points.shape[1])
+        require(
+            np.shape(centers) == expected_shape,
+            f"{name}: centres have the shape {np.shape(centers)}, not {expected_shape}",
+        )
         require(np.isfinite(centers).all(), f"{name}: a centre is not finite")
 
 
 def the_same_points_and_key_give_the_same_centers(solver: Any) -> None:
-    """A solver is a pure function of points, k and the public key: no global randomness."""
+    """Solvers are pure functions of points, k and the public key, without global randomness."""
     for name, coreset, k in coresets():
-        one = _solved(solver, name, coreset, k)
-        with other_coins():
-            other = _solved(solver, name, coreset, k)
+        one = _solve(solver, name, coreset, k)
+        with reseeded_numpy():
+            other = _solve(solver, name, coreset, k)
         require(np.array_equal(one, other), f"{name}: solved twice, the centres differ")
 
 
 def points_and_weights_are_left_alone(solver: Any) -> None:
-    """A solver changes nothing that it is given: released points are looked at again."""
+    """Solvers change none of their inputs: released points are used again."""
     for name, coreset, k in coresets():
         points, weights = coreset.points.copy(), coreset.weights.copy()
-        _solved(solver, name, coreset, k)
+        _solve(solver, name, coreset, k)
         same = np.array_equal(points, coreset.points) and np.array_equal(weights, coreset.weights)
         require(same, f"{name}: the coreset was changed")
 
 
-def _solved(solver: Any, name: str, coreset: Coreset, k: int) -> Floats:
-    with given(name), warnings.catch_warnings():
+def _solve(solver: Any, name: str, coreset: Coreset, k: int) -> Floats:
+    with noting_input(name), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a remark about released points is no failure, whatever pytest makes of it
         centers: Floats = solver.solve(Released(coreset, ()), k, RNG)
     return centers
@@ -92,14 +91,14 @@ def _problem(domain: Any) -> Problem:
 
 
 def _trees(builder: Any) -> Iterator[tuple[Problem, Any]]:
-    """Its trees for the kit's domains, but for those that it refuses (``InvalidInput``)."""
+    """Yield the builder's trees for the kit's domains, but for those that it refuses."""
     for i, domain in enumerate(bucketings.DOMAINS):
         with suppress(InvalidInput):
             yield _problem(domain), builder.open(_problem(domain), PublicRng.from_seed(90).child(i))
 
 
-def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A check of bucketings, for what a builder builds."""
+def _bucketing_check(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a check of bucketings for the trees of a builder."""
 
     @wraps(check)
     def of_builder(builder: Any) -> None:
@@ -109,65 +108,67 @@ def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def children_are_in_their_parents(builder: Any) -> None:
-    """In a tree that is ``nested``, a row's bucket of one level is its bucket of the next, halved; and its space says
-    so."""
+    """Rows' buckets in a ``nested`` tree are those of the next level, halved, and its space is nested too."""
     for problem, tree in _trees(builder):
         require(
             tree.nested == tree.space.nested,
             f"{problem.domain}: nested is {tree.nested}, of its space {tree.space.nested}",
         )
         if tree.nested:
-            ids = tree.locate(bucketings.rows_of(problem.domain, tree))
-            require(np.array_equal(ids[:, 1:] >> 1, ids[:, :-1]), f"{problem.domain}: a bucket is not in its parent")
+            bucketings.check_nested(str(problem.domain), tree, bucketings.rows_of(problem.domain, tree))
 
 
 def any_counts_grow_a_coreset(builder: Any) -> None:
-    """Whatever noise made of the counts, at least one finite point inside the domain comes out, with a finite weight;
-    equal counts give equal points."""
+    """Whatever noise does to the counts, a tree returns finite points inside the domain, with finite weights.
+
+    There is at least one point; equal counts give equal points.
+    """
     for problem, tree in _trees(builder):
-        part = OpenedQuestion(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
+        part = OpenedQuestion(tree, None, None, None)  # type: ignore[arg-type]  # an invented table opens no channel
         for script in SCRIPTS:
-            with given(f"{problem.domain}, counts: {script.name}"):
-                grown, again = (tree.grow(Told(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2))
-            _judge(grown, problem, f"{problem.domain}, counts: {script.name}")
-            _judge_leaves(grown, tree, problem, f"{problem.domain}, counts: {script.name}")
+            with noting_input(f"{problem.domain}, counts: {script.name}"):
+                grown, again = (
+                    tree.grow(InventedTable(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2)
+                )
+            _check_coreset(grown, problem, f"{problem.domain}, counts: {script.name}")
+            _check_leaves(grown, tree, problem, f"{problem.domain}, counts: {script.name}")
             same = np.array_equal(grown.points, again.points) and np.array_equal(grown.weights, again.weights)
             require(same, f"{problem.domain}, counts: {script.name}: grown twice, the points differ")
 
 
-def _judge(grown: Coreset, problem: Problem, where: str) -> None:
+def _check_coreset(grown: Coreset, problem: Problem, label: str) -> None:
     points, weights, domain = grown.points, grown.weights, problem.domain
     require(
         points.ndim == 2
         and len(points) >= 1
         and points.shape[1] == domain.dimension
         and weights.shape == (len(points),),
-        f"{where}: points have the shape {points.shape}, weights {weights.shape}",
+        f"{label}: points have the shape {points.shape}, weights {weights.shape}",
     )
-    require(np.isfinite(weights).all(), f"{where}: a weight is not finite")
-    bucketings.check_inside(where, "point", points, domain)
+    require(np.isfinite(weights).all(), f"{label}: a weight is not finite")
+    bucketings.check_inside(label, "point", points, domain)
 
 
-def _judge_leaves(grown: Coreset, tree: Any, problem: Problem, where: str) -> None:
-    """Points say which buckets they stand for, and no row is in two of them."""
+def _check_leaves(grown: Coreset, tree: Any, problem: Problem, label: str) -> None:
+    """Raise unless points name their buckets and no row is in two of them."""
     m, leaves, sizes = len(grown.points), grown.leaves, np.array(tree.space.sizes)
-    require(leaves is not None, f"{where}: the coreset does not say which buckets its points stand for")
+    require(leaves is not None, f"{label}: the coreset does not name the buckets of its points")
     assert leaves is not None
     levels, ids = leaves.levels, leaves.ids
-    require(levels.shape == (m,) == ids.shape, f"{where}: {m} points have leaves of shapes {levels.shape}, {ids.shape}")
-    known = (levels >= 0) & (levels < len(sizes)) & (ids >= 0)
-    require(bool(known.all()) and bool((ids < sizes[levels]).all()), f"{where}: a leaf is no bucket of the tree")
+    require(levels.shape == (m,) == ids.shape, f"{label}: {m} points have leaves of shapes {levels.shape}, {ids.shape}")
+    valid = (levels >= 0) & (levels < len(sizes)) & (ids >= 0)
+    require(bool(valid.all()) and bool((ids < sizes[levels]).all()), f"{label}: a leaf is no bucket of the tree")
     located = tree.locate(bucketings.rows_of(problem.domain, tree))
-    held = np.zeros(len(located), np.int64)
+    leaves_per_row = np.zeros(len(located), np.int64)
     for level in range(len(sizes)):
-        held += np.isin(located[:, level], ids[levels == level])
-    require(bool((held <= 1).all()), f"{where}: {int((held > 1).sum())} rows are in several leaves")
+        leaves_per_row += np.isin(located[:, level], ids[levels == level])
+    require(bool((leaves_per_row <= 1).all()), f"{label}: {int((leaves_per_row > 1).sum())} rows are in several leaves")
 
 
 TREES = (
-    _of_cells(bucketings.ids_are_within_the_space),
-    _of_cells(bucketings.a_row_falls_in_the_same_bucket_in_any_batch),
-    _of_cells(bucketings.its_digest_travels),
+    _bucketing_check(bucketings.ids_are_within_the_space),
+    _bucketing_check(bucketings.a_row_falls_in_the_same_bucket_in_any_batch),
+    _bucketing_check(bucketings.its_digest_travels),
     children_are_in_their_parents,
     any_counts_grow_a_coreset,
 )

@@ -1,12 +1,8 @@
-"""Checks of spaces that nobody lists: large ones, and nested ones, whose levels add up.
+"""Checks of spaces too large to list, and of nested spaces, whose levels add up.
 
-*Large spaces* are asked lazily: the same laws, far out.
-
-An oracle that keeps a number per bucket may refuse such a space (``InvalidInput``). One that takes it is checked as on
-few buckets: the kit's buckets are the last ones of a space of 2^59 and more, and whatever is asked of them is asked of
-those.
-
-*Nested spaces*: whoever counts at the deepest level only, and adds up, has to count and to noise the others too.
+An oracle that keeps a number per bucket may refuse a large space (``InvalidInput``). One that accepts it is checked as
+on few buckets: the kit asks about the last buckets of a space of more than 2^59. In a nested space, an oracle that
+counts at the deepest level and adds up must give every level its exact counts and its own noise.
 """
 
 from __future__ import annotations
@@ -29,29 +25,29 @@ from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.check import require, role_of
 from cloister.testing.checks import oracle_biased, oracle_noise, oracle_privacy, oracle_rows
 from cloister.testing.checks.oracle_biased import compare_squares
-from cloister.testing.checks.oracle_noise import Sample, compare_widths
-from cloister.testing.probes import UNIT, Probe, budget_of, decoded, narrow_shapes, placed
-from cloister.testing.statistics import correlation, deviations, mean_band
+from cloister.testing.checks.oracle_noise import Sample, compare_means, compare_widths
+from cloister.testing.probes import UNIT, Probe, budget_of, decoded, narrow_shapes, with_vectors
+from cloister.testing.statistics import correlation, deviations
 
-FAR = 2**59 + 2**31 + 7
-"""Places of the buckets that the kit asks about. No float64 tells it from its neighbours."""
+OFFSET = 2**59 + 2**31 + 7
+"""Position of the first bucket that the kit asks about; float64 cannot tell it from its neighbours."""
 
 TOO_LARGE = (InvalidInput, MemoryError, OverflowError, ValueError)
-"""How an oracle that keeps a number per bucket says, or shows, that a space is too large for it."""
+"""Exceptions by which an oracle that keeps a number per bucket refuses, or fails on, a large space."""
 
 
 @attrs.frozen
 class FarTable:
-    """A table, by numbers that count from ``FAR``."""
+    """Table with ids relative to ``OFFSET``."""
 
     table: Any
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        values: Floats = self.table.at(ids + FAR, level)
+        values: Floats = self.table.at(ids + OFFSET, level)
         return values
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        errors: Floats = self.table.standard_error(ids + FAR, level)
+        errors: Floats = self.table.standard_error(ids + OFFSET, level)
         return errors
 
     def __repr__(self) -> str:
@@ -64,7 +60,7 @@ class FarTable:
 
 @attrs.frozen
 class FarChannel:
-    """A channel of the large space, whose items and tables count from ``FAR``."""
+    """Channel of the large space, with buckets relative to ``OFFSET``."""
 
     channel: Any
 
@@ -75,8 +71,8 @@ class FarChannel:
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
         if isinstance(items, BucketedVectors):
-            return self.channel.encode(BucketedVectors(_moved(items.buckets), items.values), users, rng)
-        return self.channel.encode(_moved(items), users, rng)
+            return self.channel.encode(BucketedVectors(_shifted(items.buckets), items.values), users, rng)
+        return self.channel.encode(_shifted(items), users, rng)
 
     def absorb(self, report: Any) -> Any:
         return self.channel.absorb(report)
@@ -87,7 +83,7 @@ class FarChannel:
 
 @attrs.frozen
 class _Far:
-    """An oracle that is asked about buckets of a large space."""
+    """Oracle that is asked about buckets of a large space."""
 
     oracle: Any
 
@@ -108,7 +104,7 @@ class _Far:
 
 
 class FarCounts(_Far):
-    """Counts far out."""
+    """Count oracle in a large space."""
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> FarChannel:
         return FarChannel(self.oracle.open(_large(space), budget, context))
@@ -118,7 +114,7 @@ class FarCounts(_Far):
 
 
 class FarSums(_Far):
-    """Vector sums far out."""
+    """Vector-sum oracle in a large space."""
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> FarChannel:
         return FarChannel(self.oracle.open(_large(space), budget, context, bound))
@@ -127,43 +123,41 @@ class FarSums(_Far):
         return float(self.oracle.variance(_large(space), budget, context, bound))
 
 
-def _moved(buckets: Ints) -> Ints:
-    return np.where(buckets >= 0, buckets + FAR, buckets)
+def _shifted(buckets: Ints) -> Ints:
+    return np.where(buckets >= 0, buckets + OFFSET, buckets)
 
 
 def _large(space: Space) -> Space:
-    return Space(tuple(FAR + size for size in space.sizes))
+    return Space(tuple(OFFSET + size for size in space.sizes))
 
 
-def far(oracle: Any) -> Any:
-    """The oracle in a large space; None if it takes none."""
-    made, shape = (
-        (FarCounts if role_of(oracle) == "FrequencyOracle" else FarSums)(oracle),
-        narrow_shapes(role_of(oracle))[0],
-    )
+def large_space_oracle(oracle: Any) -> Any:
+    """Return the oracle in a large space; None if it accepts none."""
+    role = role_of(oracle)
+    shifted = FarCounts(oracle) if role == "FrequencyOracle" else FarSums(oracle)
     with suppress(*TOO_LARGE):
-        probe, rng = Probe.of(made, shape, budget_of(oracle.measure, 0.3)), NoiseRng.for_tests(60)
+        probe, rng = Probe.of(shifted, narrow_shapes(role)[0], budget_of(oracle.measure, 0.3)), NoiseRng.for_tests(60)
         row = probe.items(np.zeros((1, 1), np.int64), np.zeros((1, probe.width), np.int64))
         probe.table(probe.summary(row, rng), rng)
-        return made
+        return shifted
     return None
 
 
-def _far_out(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A check of oracles, far out."""
+def _in_large_space(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a check of oracles, applied in a large space."""
 
     @wraps(check)
-    def far_out(oracle: Any) -> None:
-        made = far(oracle)
-        if made is not None:
-            check(made)
+    def in_large_space_check(oracle: Any) -> None:
+        shifted = large_space_oracle(oracle)
+        if shifted is not None:
+            check(shifted)
 
-    far_out.__name__ = f"{check.__name__}_in_a_large_space"
-    return far_out
+    in_large_space_check.__name__ = f"{check.__name__}_in_a_large_space"
+    return in_large_space_check
 
 
 LARGE = tuple(
-    _far_out(check)
+    _in_large_space(check)
     for check in (
         oracle_rows.rows_count_the_same_in_any_chunk_and_order,
         oracle_rows.merging_is_associative_and_commutative,
@@ -173,10 +167,10 @@ LARGE = tuple(
         oracle_rows.tables_neither_pickle_nor_print,
     )
 )
-"""For every Central oracle."""
+"""Checks of every Central oracle."""
 
 LARGE_NOISE = tuple(
-    _far_out(check)
+    _in_large_space(check)
     for check in (
         oracle_noise.bias_is_as_declared,
         oracle_noise.noise_comes_from_the_rng_it_is_given,
@@ -188,10 +182,10 @@ LARGE_NOISE = tuple(
         oracle_privacy.neighbours_are_hard_to_tell_apart,
     )
 )
-"""For Central oracles that promise privacy."""
+"""Checks of unbiased Central oracles that promise privacy."""
 
 LARGE_BIASED = tuple(
-    _far_out(check)
+    _in_large_space(check)
     for check in (
         oracle_biased.errors_are_within_the_declared_ones,
         oracle_biased.secret_noise_has_the_law_of_seeded_noise,
@@ -202,26 +196,32 @@ LARGE_BIASED = tuple(
         oracle_privacy.neighbours_are_hard_to_tell_apart,
     )
 )
-"""For those of them that are biased."""
+"""Checks of biased Central oracles."""
 
-LARGE_EXACT = (_far_out(oracle_noise.exact_answers_are_exact),)
-"""For Central oracles that promise none."""
+LARGE_EXACT = (_in_large_space(oracle_noise.exact_answers_are_exact),)
+"""Checks of Central oracles without privacy."""
 
 
 SPACES = tuple(
     Space(sizes, nested=True)
     for sizes in ((1,), (1, 2, 4, 8), (4, 8, 16), (1, 2, 3, 5), (1, 1, 1, 1), tuple(2**level for level in range(60)))
 )
-"""Shallow, with a root and without, not a power of two, one cell, deep."""
+"""Nested spaces: shallow, with and without a root, not a power of two, one cell, deep."""
 
 COMPARISONS = 256
-"""More than the levels of all spaces."""
+"""Upper limit on the levels of all spaces."""
 
 
 @final
 @attrs.frozen(eq=False, slots=False)
 class Nest:
-    """Rows in a nested space, and the buckets that are asked about. Args: oracle, space, bound (None for counts)."""
+    """Rows in a nested space, and the buckets to ask about.
+
+    Args:
+        oracle: oracle under test.
+        space: nested space.
+        bound: bound of the vectors; None for counts.
+    """
 
     oracle: Any
     space: Space
@@ -231,8 +231,8 @@ class Nest:
     def deepest(self) -> Ints:
         """Ids (n,) of the rows at the deepest level, -1 among them: some buckets hold many rows, most hold none."""
         g, size = np.random.default_rng(70), self.space.sizes[-1]
-        held = g.integers(0, size, 5)
-        return np.concatenate([np.repeat(held, [0, 1, 2, 30, 200]), g.integers(0, size, 20), np.full(9, -1)])
+        ids = g.integers(0, size, 5)
+        return np.concatenate([np.repeat(ids, [0, 1, 2, 30, 200]), g.integers(0, size, 20), np.full(9, -1)])
 
     @cached_property
     def items(self) -> Ints | BucketedVectors:
@@ -240,36 +240,36 @@ class Nest:
         buckets = np.stack([ids >> down for down in range(self.space.levels)][::-1], axis=1)
         if self.bound is None:
             return buckets
-        most = math.isqrt(self.bound.l2**2 // self.bound.dimension)
+        limit = math.isqrt(self.bound.l2**2 // self.bound.dimension)
         g = np.random.default_rng(71)
-        return BucketedVectors(buckets, g.integers(-most, most, (len(ids), self.bound.dimension), endpoint=True))
+        return BucketedVectors(buckets, g.integers(-limit, limit, (len(ids), self.bound.dimension), endpoint=True))
 
-    def asked(self, level: int) -> Ints:
-        """Buckets of a level: some with rows, their neighbours, and the first and last ones."""
+    def ids_at(self, level: int) -> Ints:
+        """Return buckets of a level: some with rows, their siblings, and the first and last."""
         size, ids = self.space.sizes[level], self.deepest[:-9] >> (self.space.levels - 1 - level)
-        some = np.unique(ids)[:6]
-        return np.unique(np.clip(np.concatenate([some, some ^ 1, [0, size - 1]]), 0, size - 1))
+        occupied = np.unique(ids)[:6]
+        return np.unique(np.clip(np.concatenate([occupied, occupied ^ 1, [0, size - 1]]), 0, size - 1))
 
     def exact(self, level: int) -> Floats:
-        """Values that would be released of these without noise (m, width)."""
-        rows, asked = placed(self.items), self.asked(level)
-        inside = asked[:, None] == rows.buckets[:, level]
+        """Return the values of ``ids_at`` without noise (m, width)."""
+        rows, ids = with_vectors(self.items), self.ids_at(level)
+        inside = ids[:, None] == rows.buckets[:, level]
         values: Floats = (inside @ rows.values) * (1.0 if self.bound is None else UNIT)
         return values
 
     def noise(self, repeats: int) -> list[Floats]:
-        """Per level: releases less the truth (repeats, m, width).
+        """Return, per level, releases less the exact values (repeats, m, width).
 
         Raises:
             InvalidInput: the oracle keeps a number per bucket, and there are too many.
         """
-        channel, asked = self.channel, [self.asked(level) for level in range(self.space.levels)]
+        channel, ids_by_level = self.channel, [self.ids_at(level) for level in range(self.space.levels)]
         users = np.arange(len(self.deepest), dtype=np.uint64)
         summary = channel.absorb(channel.encode(self.items, users, NoiseRng.for_tests(72)))
         tables = [decoded(channel, summary, NoiseRng.for_tests(72).child(i)) for i in range(repeats)]
         return [
             np.stack([np.asarray(table.at(ids, level)).reshape(len(ids), -1) for table in tables]) - self.exact(level)
-            for level, ids in enumerate(asked)
+            for level, ids in enumerate(ids_by_level)
         ]
 
     @property
@@ -281,17 +281,17 @@ class Nest:
         return self.oracle.open(self.space, budget_of(self.oracle.measure, 0.5), context, *bound)
 
     def errors(self, level: int) -> Floats:
-        """Declared standard errors (m,) of these buckets."""
+        """Return the declared standard errors (m,) of ``ids_at``."""
         rng = NoiseRng.for_tests(74)
         none = np.zeros((0, self.space.levels), np.int64)
         items = none if self.bound is None else BucketedVectors(none, np.zeros((0, self.bound.dimension), np.int64))
         channel = self.channel
         table = decoded(channel, channel.absorb(channel.encode(items, np.zeros(0, np.uint64), rng)), rng)
-        return np.asarray(table.standard_error(self.asked(level), level))
+        return np.asarray(table.standard_error(self.ids_at(level), level))
 
 
 def _nests(oracle: Any) -> Iterator[Nest]:
-    """The nested spaces that the oracle takes."""
+    """Yield the nested spaces that the oracle accepts."""
     for space in SPACES:
         nest = Nest(oracle, space, None if role_of(oracle) == "FrequencyOracle" else Bound(1000, 2))
         try:
@@ -302,29 +302,27 @@ def _nests(oracle: Any) -> Iterator[Nest]:
 
 
 def nested_levels_are_added_up_exactly(oracle: Any) -> None:
-    """Every level of a nested space answers with what its buckets hold: the mean over many releases is the exact
-    answer."""
+    """Levels of a nested space answer with what their buckets hold: the mean over many releases is exact."""
     for nest in _nests(oracle):
         for level, noise in enumerate(nest.noise(100)):
             flat = noise.reshape(len(noise), -1)
-            off, band = np.abs(flat.mean(axis=0)), mean_band(flat, COMPARISONS * flat.shape[1])
-            worst = int(np.argmax(off - band))
-            require(
-                (off <= band + 1e-9).all(),
-                f"{_name(nest)}, level {level}: a value is off by {off[worst]:.6g} on average, {band[worst]:.4g} is "
-                f"chance",
-            )
+            sample = Sample(flat, np.zeros(flat.shape[1]), f"{_name(nest)}, level {level}")
+            compare_means(sample, COMPARISONS * flat.shape[1])
 
 
 def nested_levels_have_noise_of_their_own(oracle: Any) -> None:
-    """Every level of a nested space has the declared noise, whatever its buckets hold, and a bucket's noise has
-    nothing to do with its parent's (noise that is added up with the counts is another mechanism)."""
+    """Levels of a nested space have the declared noise whatever they hold, uncorrelated with their parents' noise.
+
+    Noise that is added up with the counts is another mechanism.
+    """
     _check_levels(oracle, compare_widths)
 
 
 def nested_errors_are_within_the_declared_ones(oracle: Any) -> None:
-    """Any level of a nested space that a biased oracle releases is off by ``standard_error`` at most, as the root
-    of the mean square, and a bucket's noise has nothing to do with its parent's."""
+    """Levels of a nested space from a biased oracle have a root mean square error of at most ``standard_error``.
+
+    A bucket's noise is uncorrelated with its parent's.
+    """
     _check_levels(oracle, compare_squares)
 
 
@@ -339,18 +337,18 @@ def _check_levels(oracle: Any, compare: Callable[[Sample], None]) -> None:
 
 
 def _check_apart(nest: Nest, level: int, above: Floats, below: Floats) -> None:
-    """No parent's noise follows what its children's add up to, or one of them."""
-    parents, children = nest.asked(level), nest.asked(level + 1)
+    """Raise if a parent's noise correlates with that of its children, together or alone."""
+    parents, children = nest.ids_at(level), nest.ids_at(level + 1)
     band = deviations(64 * COMPARISONS) / math.sqrt(len(above) * above.shape[-1])
     for i, parent in enumerate(parents):
-        mine = np.flatnonzero(children >> 1 == parent)
-        for some in (mine, mine[:1], mine[1:]):
-            theirs = below[:, some].sum(axis=1)
-            if np.ptp(above[:, i]) and np.ptp(theirs):  # what is rounded to wide steps may be constant
-                r = correlation(above[:, i].ravel(), theirs.ravel())
+        siblings = np.flatnonzero(children >> 1 == parent)
+        for subset in (siblings, siblings[:1], siblings[1:]):
+            children_noise = below[:, subset].sum(axis=1)
+            if np.ptp(above[:, i]) and np.ptp(children_noise):  # noise rounded to wide steps may be constant
+                r = correlation(above[:, i].ravel(), children_noise.ravel())
                 require(
                     abs(r) <= band,
-                    f"{_name(nest)}: noises of a parent of level {level} and of its children: r = {r:.3f}",
+                    f"{_name(nest)}: the noise of a parent of level {level} and its children correlate, r = {r:.3f}",
                 )
 
 
@@ -359,10 +357,10 @@ def _name(nest: Nest) -> str:
 
 
 NESTED = (nested_levels_are_added_up_exactly,)
-"""For Central oracles."""
+"""Checks of unbiased Central oracles."""
 
 NESTED_NOISE = (nested_levels_have_noise_of_their_own,)
-"""For Central oracles that promise privacy."""
+"""Checks of unbiased Central oracles that promise privacy."""
 
 NESTED_BIASED = (nested_errors_are_within_the_declared_ones,)
-"""For Central oracles that are biased."""
+"""Checks of biased Central oracles."""

@@ -13,7 +13,7 @@ from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, Qu
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.l2_mechanism import MAX_COLUMNS, L2Mechanism
 from cloister.run.request import Request, prepare
-from cloister.testing.check import Broken
+from cloister.testing.check import Violation
 from cloister.testing.checks.oracle_noise import JOINT, check_correlations, noises_are_independent
 from tests.alarms import Alarm
 
@@ -79,10 +79,10 @@ class Silent(L2Mechanism):
 
 def test_the_kit_wants_to_be_told_that_sizes_within_a_vector_go_together() -> None:
     noises_are_independent(L2Mechanism())
-    with pytest.raises(Broken, match="coordinate 0 and level 0, coordinate 1: the sizes of the noises"):
+    with pytest.raises(Violation, match="coordinate 0 and level 0, coordinate 1: the sizes of the noises"):
         noises_are_independent(Silent())
     sizes, signs = np.random.default_rng(0).exponential(size=8000), np.random.default_rng(1).choice([-1, 1], (2, 8000))
-    with pytest.raises(Broken, match="the sizes of the noises have correlation 1"):
+    with pytest.raises(Violation, match="the sizes of the noises have correlation 1"):
         check_correlations("one size, two signs", *(signs * sizes), JOINT)
 
 

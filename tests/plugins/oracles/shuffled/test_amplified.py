@@ -18,7 +18,7 @@ from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResp
 from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import BITS, AmplifiedCounts, AmplifiedVectors
-from cloister.testing.check import Broken
+from cloister.testing.check import Violation
 from cloister.testing.checks.oracle_local import one_report_hides_its_row
 
 SEED = PublicRng.from_seed(3)
@@ -94,5 +94,5 @@ class Understated(AmplifiedCounts):
 
 def test_the_kit_finds_out_who_understates_what_a_report_alone_spends() -> None:
     one_report_hides_its_row(counts(OptimisedLocalHashing()))
-    with pytest.raises(Broken, match="epsilon is at least"):
+    with pytest.raises(Violation, match="epsilon is at least"):
         one_report_hides_its_row(Understated(report=OptimisedLocalHashing()))

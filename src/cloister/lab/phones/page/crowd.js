@@ -1,4 +1,4 @@
-// Phones that this page simulates: each draws a row, randomises it by the same client and sends one report by itself.
+// Phones simulated by this page: each draws a row, randomises it with the same client and sends one report.
 import { Phone } from "./phone.js";
 import { somebody } from "./found.js";
 

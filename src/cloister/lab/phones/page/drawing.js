@@ -1,9 +1,9 @@
-// A square of the plan's bounds in SVG: axes, cells, points.
+// SVG plot of the plan's bounds: axes, cells, points.
 
 const SPACE = "http://www.w3.org/2000/svg";
 const LEFT = 40, TOP = 8, SIDE = 310;
 
-/** An element, with attributes and text; of HTML unless it is made inside a drawing. */
+/** Return an element with attributes and text, in HTML or the given namespace. */
 export function element(name, attributes = {}, text = "", space = null) {
   const made = space ? document.createElementNS(space, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -11,7 +11,7 @@ export function element(name, attributes = {}, text = "", space = null) {
   return made;
 }
 
-/** A drawing over two columns with bounds `lower` and `upper`, named `columns`. */
+/** Plot of two `columns` with bounds `lower` and `upper`. */
 export class Square {
   constructor(svg, { lower, upper, columns }) {
     Object.assign(this, { svg, lower, upper });
@@ -44,13 +44,13 @@ export class Square {
     return made;
   }
 
-  /** Where a row lies in the drawing. */
+  /** Return a row's place in the plot. */
   place([x, y]) {
     const part = (value, j) => (value - this.lower[j]) / (this.upper[j] - this.lower[j]);
     return [LEFT + SIDE * part(x, 0), TOP + SIDE * (1 - part(y, 1))];
   }
 
-  /** The row at an event of the pointer. */
+  /** Return the row at a pointer event. */
   rowAt(event) {
     const there = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
     const within = (part) => Math.min(1, Math.max(0, part));
@@ -68,7 +68,7 @@ export class Square {
     return this.make("path", { class: "found", d: `M${x - 8} ${y}h16M${x} ${y - 8}v16` });
   }
 
-  /** Cells of a grid of `side` by `side`: pairs of steps along the columns. */
+  /** Highlight cells of a `side` by `side` grid: pairs of steps along the columns. */
   light(cells, side) {
     const size = SIDE / side;
     const path = cells.map(([i, j]) => `M${LEFT + i * size} ${TOP + SIDE - (j + 1) * size}h${size}v${size}h${-size}z`);

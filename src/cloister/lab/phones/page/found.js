@@ -1,4 +1,4 @@
-// The centres of the reports that have come so far, beside the truth of the simulation.
+// Centres from the reports so far, beside the simulation's true groups.
 import { Square, element } from "./drawing.js";
 
 const PAUSE = 1000, PEOPLE = 400;
@@ -7,12 +7,12 @@ const grouped = (n) => n.toLocaleString("en");
 const away = (a, b) => Math.hypot(...a.map((x, j) => x - b[j]));
 const words = (row) => row.map((x) => x.toFixed(1)).join(", ");
 
-/** A number of the normal law: simulated people only. */
+/** Return a standard normal number, for simulated people only. */
 function normal() {
   return Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 }
 
-/** The row of somebody in one of the groups, who is made up. */
+/** Draw a row of one of the groups. */
 export function somebody({ groups, spread }, { lower, upper }) {
   const middle = groups[Math.floor(Math.random() * groups.length)];
   return middle.map((x, j) => Math.min(upper[j], Math.max(lower[j], x + spread * normal())));
@@ -31,7 +31,7 @@ export class Found {
     this.draw([]);
   }
 
-  /** Ask for the centres every second, for good. */
+  /** Ask for the centres every second. */
   async watch() {
     for (;;) {
       if (!document.hidden) await this.look();

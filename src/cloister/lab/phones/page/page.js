@@ -1,4 +1,4 @@
-// The visitor's phone on the left, and what the server makes of everybody's reports on the right.
+// The visitor's phone on the left, and the server's view of all reports on the right.
 import { Phone } from "./phone.js";
 import { Square, element } from "./drawing.js";
 import { Found } from "./found.js";
@@ -9,12 +9,12 @@ const grouped = (n) => n.toLocaleString("en");
 const hours = (x) => `${(Math.round(x * 10) / 10).toFixed(1)} hours`;
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0"));
 
-/** The user number that this browser was given for the plan. Not secret, and nobody's choice. */
+/** Return this browser's user number for the plan: random, not secret. */
 async function myNumber(plan) {
   const known = localStorage.getItem(plan);
   if (known !== null) return Number(known);
   const { number } = await json("/demo/number", { method: "POST" });
-  if (number === null) throw new Error("All numbers are given out: start the demonstration anew.");
+  if (number === null) throw new Error("All user numbers are in use: restart the demonstration.");
   localStorage.setItem(plan, number);
   return number;
 }
@@ -58,21 +58,21 @@ class Row {
   }
 }
 
-/** The promise as the client says it, and below it the plan's own words. */
+/** Show the client's promise, and below it the plan's statement. */
 function promised([first, ...others]) {
   const rest = element("details"), paragraphs = others.map((line) => element("p", {}, line));
-  rest.append(element("summary", {}, "The plan's own words"), ...paragraphs);
+  rest.append(element("summary", {}, "The plan's statement"), ...paragraphs);
   find("promise").replaceChildren(element("p", {}, first), rest);
 }
 
-/** The report, byte by byte. */
+/** Show the report, byte by byte. */
 function show(bytes, number) {
   const all = hex(bytes), answer = all.slice(18).join(" ");
   const fields = [
     [1, "a report"],
-    [9, "the plan that you answer: its name begins so"],
+    [9, "the first bytes of the plan's name"],
     [10, `the round: ${bytes[9]}`],
-    [18, `your number, ${grouped(number)}: you got it by lot, and it says nothing of you`],
+    [18, `your user number, ${grouped(number)}: random, it says nothing about you`],
     [bytes.length, `your answer, ${bytes.length - 18 > 1 ? `${bytes.length - 18} bytes` : "one byte"}: your row, randomised on this phone`],
   ];
   let from = 0;
@@ -90,7 +90,7 @@ function show(bytes, number) {
   find("this-byte").textContent = `This byte (${answer})`;
 }
 
-/** What the server can tell from one report. */
+/** Show what the server reads in one report. */
 async function reading(bytes, row) {
   const { cells, side, times } = await json(`/demo/likely?report=${hex(bytes).join("")}`);
   find("read").removeAttribute("hidden");
@@ -99,7 +99,7 @@ async function reading(bytes, row) {
   const share = Math.round((100 * cells.length) / side ** 2);
   find("reading").textContent =
     `Rows in the lit cells, ${share}% of all cells, send this byte ${times.toFixed(1)} times as often as other rows do. ` +
-    "That is all it says: any row might have sent it. (This page draws your point; the server has none.)";
+    "That is all it reveals: any row could have sent it. (Only this page knows your point; the server does not.)";
 }
 
 async function send(phone, row, number) {
@@ -109,8 +109,8 @@ async function send(phone, row, number) {
     const { bytes, known } = await phone.report(row.values, number);
     show(bytes, number);
     find("status").textContent = known
-      ? "The collector has it already: this phone remembers what it answered and sent the very same bytes, whatever your row is now."
-      : "Taken: your report is on the collector's disk. This phone remembers it, so that asking again tells nothing new.";
+      ? "The collector already has it: this phone remembers its report and sent the same bytes, whatever your row is now."
+      : "Accepted: your report is on the collector's disk. This phone remembers it, so asking again reveals nothing new.";
     find("send").textContent = "Send it again";
     await reading(bytes, row.values);
   } catch (error) {
@@ -119,7 +119,7 @@ async function send(phone, row, number) {
   find("send").disabled = false;
 }
 
-/** Phones in this page's own worker, by the same client, beside the crowd that the server simulates. */
+/** Start the crowd: phones in this page's worker, with the same client, and those of the server. */
 async function start(facts) {
   find("start").disabled = true;
   const { numbers } = await json("/demo/start", { method: "POST" });

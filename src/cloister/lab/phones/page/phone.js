@@ -1,8 +1,8 @@
-// A phone: the client of clients/javascript, as any page or app would use it.
+// A phone: uses the client of clients/javascript as any page or app would.
 import { Bundle, Client, IndexedDBStore, MemoryStore } from "/client/index.js";
 
 export class Phone {
-  /** Read what the collector at this address asks. forgets: whether nothing is stored in this browser. */
+  /** Read the collector's plan. forgets: store nothing in this browser. */
   static async open(url, { forgets = false } = {}) {
     const { bundle, sha256, plan } = await (await fetch(new URL("round", url), { redirect: "error" })).json();
     return new Phone(url, await Bundle.load(new URL(bundle, url), { sha256, plan }), forgets);
@@ -24,17 +24,17 @@ export class Phone {
     return { columns, lower: domain.lower, upper: domain.upper };
   }
 
-  /** Bytes of an answer. */
+  /** Number of bytes of an answer. */
   get bytes() {
     return this.bundle.content.answer_bytes;
   }
 
-  /** Lines that say what the person is promised. */
+  /** Lines of the privacy promise. */
   get promise() {
     return this.bundle.promise.split("\n").filter((line) => line.trim());
   }
 
-  /** Randomise a row, once, remember the report and send it; known: whether the collector had it before. */
+  /** Randomise a row once, store the report and send it; known: the collector already had it. */
   async report(row, user) {
     const client = new Client({ url: this.url, user, store: this.store() });
     const bytes = await client.answer(this.bundle, row);

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cloister.lab.made import BOUNDS, WARDS, blobs, hospital
+from cloister.lab.generated import blobs
+from cloister.lab.hospital import BOUNDS, WARDS, hospital
 from cloister.plugins.populations.files import Files
 from cloister.rows.options import Reading
 from tests.in_process import ran
