@@ -68,13 +68,13 @@ class Case:
             "bounds": BOUNDS,
             "categories": categories if named else None,
             "described": [*described, *most],
-            "users": "who" if self.users else None,
+            "user_column": "who" if self.users else None,
         }
         everyone = table(self.rows)
         if not self.parts:
-            return source(everyone, list(self.columns), **more)
+            return source(everyone, columns=list(self.columns), **more)
         pieces = {str(i): everyone[i :: self.parts] for i in range(self.parts)}
-        return parties({name: source(piece, list(self.columns), **more) for name, piece in pieces.items()})
+        return parties({name: source(piece, columns=list(self.columns), **more) for name, piece in pieces.items()})
 
 
 HST = {"method": "hst-means"}
