@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import attrs
 import pytest
-from cloister.noise.laws import enough_bits
 from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import (
@@ -26,6 +25,7 @@ from cloister.accounting.users import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.reproducible_math import fewer_bits
+from cloister.noise.distributions import enough_bits
 
 WIDE = 2.0**16
 MEASURES: tuple[Measure, ...] = ("pure", "gaussian", "zcdp", "exact")

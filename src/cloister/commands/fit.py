@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import attrs
 import typer
 
-from cloister.commands.cli_option import OUTPUT, PRIVACY, cli_option
+from cloister.commands.cli_option import OUTPUT, PRIVACY, cli_option, declared
 from cloister.commands.common import (
     ADDRESS_HELP,
     RowsOrAddress,
@@ -192,7 +192,8 @@ def _named(files: list[str] | None, reading: Reading, dimension: int | None, opt
 
     described = options.columns_of["described"]
     if not files and (others := reading.elsewhere(None)):
-        raise InvalidInput(f"there are no files or databases to read: leave out {', '.join(others)}")
+        flags = ", ".join(declared(Reading)[name].flags[-1] for name in others)
+        raise InvalidInput(f"there are no files or databases to read: leave out {flags}")
     if not files and dimension is None:
         selection = select_by_name(attrs.evolve(reading, bounded=named_in(options.bounds), described=described))
         if selection is not None:

@@ -192,7 +192,7 @@ def test_a_plan_that_takes_the_place_of_another_in_the_middle_of_a_look_opens_no
 ) -> None:
     plan, told = folder / "plan", list[dict[str, Any]]()
     other = closed_elsewhere(folder, "other", 1, slice(None), epsilon=3.0)
-    app = create_app(plan, folder / "reports", told=told.append)
+    app = create_app(plan, folder / "reports", on_event=told.append)
     honest = app.state.collector._check_plan
 
     def replaced() -> None:
@@ -202,7 +202,7 @@ def test_a_plan_that_takes_the_place_of_another_in_the_middle_of_a_look_opens_no
 
     with Client(app) as client:
         monkeypatch.setattr(app.state.collector, "_check_plan", replaced)
-        wait_for(client, lambda: any("has another plan now" in event["why"] for event in told))
+        wait_for(client, lambda: any("now holds another plan" in event["why"] for event in told))
         assert client.get("/round").json()["open"] is True
 
 

@@ -64,7 +64,7 @@ def test_fresh_centres_are_taken_from_one_and_a_half_standard_errors_of_the_diff
     noise, after = np.sqrt(2 * 10 * (squares**2).sum()), g.uniform(0, 50, len(squares))
     for errors, fits in ((1.49, False), (1.51, True)):
         before = after + errors * noise * squares / (squares**2).sum()
-        session: Any = SimpleNamespace(settled=np.asarray, ask=lambda *_, before=before: (Table(before), Table(after)))
+        session: Any = SimpleNamespace(agreed=np.asarray, ask=lambda *_, before=before: (Table(before), Table(after)))
         assert filled(Refit).better(given, fresh, look, session) is fits
 
 

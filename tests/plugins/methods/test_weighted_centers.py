@@ -61,7 +61,7 @@ def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(opti
     """A step later the server could not close the first round, which people have paid for, or both sides would run out
     of memory."""
     with pytest.raises(
-        InvalidInput, match="take fewer radii, a larger largest_radius or interval_length, or fewer bits"
+        InvalidInput, match="use fewer radii, a larger largest_radius or interval_length, or fewer hash_bits"
     ):
         plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
 

@@ -225,7 +225,7 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
         ({"describe_words": None}, "not those that the rows are read with"),
         ({"describe_words": "other"}, "not those that the rows are read with"),
         ({"most_words": 5}, "not those that the rows are read with"),
-        ({"describe_words": None, "most_words": 3}, "name their column with --describe-words"),
+        ({"describe_words": None, "most_words": 3}, "most_words needs a column of words: give --describe-words"),
         ({"rows_per_user": 2}, "no more than one row per user"),
     ],
 )

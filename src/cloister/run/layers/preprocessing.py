@@ -7,7 +7,7 @@ plans and digests see an ordinary composition.
   the share.
 * scale: None (by bounds where widths differ by more than a factor of two or there are categories), 'none', 'bounds', or
   weights: a number per column, a mapping of column names to numbers, or a file of one.
-* categories have a unit of their own: two rows of different ones are as far apart as ``zoom_categories.distance`` has it under
+* categories have a unit of their own: two rows of different ones are as far apart as ``zoom_categories.distance`` says
   'bounds', so that no category takes over a clustering, and one unit under 'none' and weights.
 """
 
