@@ -194,7 +194,7 @@ def test_candidates_that_cannot_run_are_named_with_the_reason_by_a_run_and_a_pla
     np.save(tmp_path / "wide.npy", np.random.default_rng(0).uniform(-1, 1, (500, 12)))
     unable, words = "Candidates that cannot run here: ", "-k 2 --epsilon 1 --rows 500 --bounds=-1:1"
     why = "no Central oracles fit 'grid-means': a grid is for at most 6 columns, not 12: use 'hst-means'"
-    assert f"{unable}grid-means: {why}" in ran(f"fit wide.npy {words} --out r.json", tmp_path).stdout
+    assert f"{unable}grid-means: {why}" in ran(f"fit wide.npy {words} --verbose --out r.json", tmp_path).stdout
     candidates = Result.load(tmp_path / "r.json").details["auto"]["candidates"]
     assert [c["why"] for c in candidates if c["name"] == "grid-means"] == [why]
     local = f"plan {words} --dimension 12 --method auto --trust local --out"
@@ -331,7 +331,7 @@ def test_a_ledger_admits_as_many_as_it_is_said_to_hold_and_no_more(tmp_path: Pat
 
 
 def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_path: Path) -> None:
-    table = Selection(("x", "y")).describing([Texts("notes")])
+    table = Selection(("x", "y")).with_described([Texts("notes")])
     plan = prepare(request(**OFTEN, describe_words="notes"), table.features, chosen_columns=table)
     ledger = Ledger.open(tmp_path / "b.db", create=True)
     ledger.declare("mine", 1.0, 1e-5, "zcdp")
@@ -344,7 +344,7 @@ def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_pa
 
 
 def test_a_lifetime_of_runs_with_words_has_no_zcdp_which_pays_for_no_threshold() -> None:
-    table = Selection(("x", "y")).describing([Texts("notes")])
+    table = Selection(("x", "y")).with_described([Texts("notes")])
     plan = prepare(request(**OFTEN, describe_words="notes"), table.features, chosen_columns=table)
     assert lasting(plan, 12, None, 1.0, 1e-5).runs == {"basic": 5}
 
