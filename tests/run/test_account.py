@@ -10,7 +10,7 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, UnknownName
-from cloister.run.account import Account, going_on
+from cloister.run.account import Account, resuming_payer
 from cloister.run.request import Request, prepare
 
 REQUEST = Request(k=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=3000, zoom="off", method="fastlloyd")
@@ -34,13 +34,13 @@ def test_a_session_that_a_run_pays_for_goes_on_with_that_run_alone(ledger: Ledge
     for opened in (False, True):
         session: Any = SimpleNamespace(opened=opened, payer=("mine", run.id), paid_by=print, join=print, agree=print)
         for given in (account, attrs.evolve(account, resume=run.id)):
-            assert going_on(given, session) == attrs.evolve(account, resume=run.id)
+            assert resuming_payer(given, session) == attrs.evolve(account, resume=run.id)
         for other in (None, attrs.evolve(account, dataset="others"), attrs.evolve(account, resume="another")):
             if not opened:
-                assert going_on(other, session) is other
+                assert resuming_payer(other, session) is other
                 continue
             with pytest.raises(Refused, match=f"paid for by run {run.id} of the data set 'mine'"):
-                going_on(other, session)
+                resuming_payer(other, session)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(ledger: 
     began = prepare(asked, population.columns, other.name, population.selection)
     run = ledger.reserve("mine", began.total, began.budget, began.digest(), b"0" * 32)
     account = Account(ledger=ledger.path, dataset="mine", resume=run.id, same_rows=True)
-    assert account.begun(plan, asked, population.selection).digest() == began.digest() != plan.digest()
+    assert account.plan_to_resume(plan, asked, population.selection).digest() == began.digest() != plan.digest()
     assert fit(asked, population, account=account).method["name"] == other.method
 
 

@@ -108,7 +108,7 @@ def explain(
         raise InvalidInput("a lifetime needs the number of runs in a year: give --every too, such as 12")
     if target.error is not None and (repeated.every is not None or account is not None):
         raise InvalidInput("--error looks for a budget, and --every and --ledger need one: give either")
-    request = request if account is None else account.asked(request)
+    request = request if account is None else account.adjusted(request)
     if not rows or dimension is not None:
         chosen = _named(rows, reading, dimension, options)
         show_forecast(request, chosen, None, as_json, target, repeated, account)
@@ -252,7 +252,7 @@ def fit(
         write({"event": "begun", "by": population.by})
         if dry_run:
             tell_columns(population)
-            request = request if account is None else account.asked(request)
+            request = request if account is None else account.adjusted(request)
             show_forecast(request, population.selection, population, bool(printed.as_json))
             return
         checked = partial(tell_columns, population)

@@ -72,7 +72,7 @@ class Account:
             )
         return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows, note=note or "")
 
-    def asked(self, request: Request) -> Request:
+    def adjusted(self, request: Request) -> Request:
         """Return the request without Laplace noise if the data set's lifetime composes in rho, where it costs more."""
         with suppress(CloisterError):  # said when the run is reserved
             lifetimes = {status.dataset: status.composition for status in Ledger.open(self.ledger).status()}
@@ -99,13 +99,15 @@ class Account:
                 f"is {trust}"
             )
 
-    def finished(self, plan: PreparedRun) -> Run | None:
+    def finished_run(self, plan: PreparedRun) -> Run | None:
         """Return the run to resume if it is finished, so that its result is recomputed from its record."""
         return (
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
 
-    def begun(self, plan: PreparedRun, request: Request, chosen_columns: Selection | None = None) -> PreparedRun:
+    def plan_to_resume(
+        self, plan: PreparedRun, request: Request, chosen_columns: Selection | None = None
+    ) -> PreparedRun:
         """Return the plan of the run to resume, if a candidate of ``auto`` has it; else ``plan`` itself.
 
         ``auto`` may have picked another candidate if other plugins were installed when the run began.
@@ -120,7 +122,7 @@ class Account:
                     return other
         return plan
 
-    def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
+    def reserve(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """Return the run with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), fingerprinter(population), plan.digest()
         run = self.resume or new_run()
@@ -137,7 +139,7 @@ class Account:
         return ledger.resume(run, self.dataset, name, rows, self.same_rows)
 
 
-def going_on(account: Account | None, population: Population[Any]) -> Account | None:
+def resuming_payer(account: Account | None, population: Population[Any]) -> Account | None:
     """Return the account, resuming the run that already pays for the population's session, if one does.
 
     A session is one clustering, for which no second run is opened; unless the budget of the first was given back

@@ -114,7 +114,7 @@ def share_errors(sizes: Floats, errors: Floats) -> Floats:
     return np.asarray(np.sqrt(errors**2 + (sizes / total) ** 2 * np.maximum(other_variance, 0.0)) / total)
 
 
-def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
+def rounded_centers(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
     """Return centres (k, d) without stated errors for display, to a millionth of each column's width.
 
     Smaller digits are rounding, such as -1e-17 for 0.

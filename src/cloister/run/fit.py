@@ -23,15 +23,15 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import in_messages
 from cloister.rows.options import Reading
-from cloister.run.account import Account, going_on
+from cloister.run.account import Account, resuming_payer
 from cloister.run.bounds import named_in
 from cloister.run.layers.levels import notes, recorded
 from cloister.run.method_selection import notes_on_k
-from cloister.run.opening import OpenedRun, opened, planned_run
+from cloister.run.opening import OpenedRun, open_run, planned_run
 from cloister.run.places import population_of
 from cloister.run.request import PreparedRun, Request
 from cloister.run.result import Result
-from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
+from cloister.run.row_count import SHARE, after_count, count_warnings, counted, shares
 from cloister.run.statement import PrivacyStatement, state
 
 V = TypeVar("V")
@@ -104,31 +104,31 @@ def fit(
     Raises:
         CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
-    account = going_on(account, population)
+    account = resuming_payer(account, population)
     plan = planned_run(request, population, account)
-    begun = opened(plan, request.seed, population, account, noise, caution)
-    run = begun.run
+    opened = open_run(plan, request.seed, population, account, noise, caution)
+    run = opened.run
     if checked is not None:
         checked()
-    if not begun.finished:
-        begun.admission.join(run)
-        begun.admission.keep(begun.seed)
+    if not opened.finished:
+        opened.admission.join(run)
+        opened.admission.keep(opened.seed)
     if run is not None and reserved is not None:
         reserved(run.id)
-    session = begun.session(plan, noise)
+    session = opened.session(plan, noise)
     if started is not None:
-        started(plan, len(begun.forecast), session.rounds)
+        started(plan, len(opened.forecast), session.rounds)
     count_share = SHARE if plan.rows is None else 0.0
     if plan.rows is None:
-        plan = _counted(plan, session, begun.accountant, begun.seed)
+        plan = _counted(plan, session, opened.accountant, opened.seed)
         if started is not None:
-            started(plan, begun.accountant.rounds, session.rounds)
-    clustering = _clustered(plan, session, begun.seed)
-    privacy = _statement(plan, session, begun, count_share, clustering.details)
+            started(plan, opened.accountant.rounds, session.rounds)
+    clustering = _clustered(plan, session, opened.seed)
+    privacy = _statement(plan, session, opened, count_share, clustering.details)
     result = _result(plan, session, clustering, privacy, population, facts or {})
     if keep is not None:
         keep(result)
-    if run is not None and not begun.finished:
+    if run is not None and not opened.finished:
         paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
         run.finish(None if count_share else paid, _text(result))
     return result
@@ -137,7 +137,7 @@ def fit(
 def _statement(
     plan: PreparedRun,
     session: Session[Any],
-    begun: OpenedRun,
+    opened: OpenedRun,
     count_share: float,
     details: Mapping[str, Any],
 ) -> PrivacyStatement:
@@ -146,17 +146,17 @@ def _statement(
         session.rounds,
         plan.total.epsilon,
         plan.total.delta,
-        trust=begun.admission.trust,
+        trust=opened.admission.trust,
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
-        simulated=begun.admission.simulated,
-        epsilon_without_shuffler=begun.accountant.spent.epsilon_without_shuffler,
+        simulated=opened.admission.simulated,
+        epsilon_without_shuffler=opened.accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
         rows_per_user=plan.total.rows_per_user,
         notes=(
             *([plan.choice.note] if plan.choice else []),
-            *(doubts(plan.budget, plan.problem) if count_share else []),
+            *(count_warnings(plan.budget, plan.problem) if count_share else []),
             *notes(plan.levels, plan.names, details),
             *notes_on_k(plan.problem, details),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),

@@ -25,7 +25,7 @@ from cloister.run.warnings import before
 def planned_run(request: Request, population: Population[Any], account: Account | None) -> PreparedRun:
     """Return the plan of a new run, or of the run that the account resumes."""
     table = population.selection if isinstance(population, SelectsColumns) else None
-    request = request if account is None else account.asked(request)
+    request = request if account is None else account.adjusted(request)
     plan = prepare(request, population.columns, chosen_columns=table)
     for feature, there in (
         ("a ledger", account is not None),
@@ -34,7 +34,7 @@ def planned_run(request: Request, population: Population[Any], account: Account 
     ):
         if there:
             refuse_unregistered(plan.composed, feature)
-    return plan if account is None else account.begun(plan, request, table)
+    return plan if account is None else account.plan_to_resume(plan, request, table)
 
 
 @final
@@ -72,7 +72,7 @@ class OpenedRun:
         )
 
 
-def opened(
+def open_run(
     plan: PreparedRun,
     seed: int | None,
     population: Population[Any],
@@ -84,7 +84,7 @@ def opened(
     coins = PublicRng.fresh() if seed is None else PublicRng.from_seed(seed)
     forecast, accountant = _checked_forecast(plan, coins)
     admission = admit(population, plan.composed.trust or "Central", plan.total)
-    run = None if account is None else account.finished(plan)
+    run = None if account is None else account.finished_run(plan)
     finished = run is not None
     if not finished:
         if account is not None:
@@ -95,7 +95,7 @@ def opened(
             if caution is not None:
                 caution(warning)
         admission.check(forecast)
-        run = None if account is None else account.held(plan, coins, population)
+        run = None if account is None else account.reserve(plan, coins, population)
     if run is not None:
         coins = PublicRng(run.seed)
         forecast, accountant = _checked_forecast(plan, coins)

@@ -139,7 +139,7 @@ def counted(session: Session[Any], budget: Budget, k: int) -> int:
     return int(np.clip(np.rint(table.at(np.zeros(1, np.int64))[0]), k, CAP))
 
 
-def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
+def count_warnings(budget: Budget, problem: Problem) -> tuple[str, ...]:
     """Return warnings if the count is mostly noise, or at most k; budget is the whole run's, problem has the count."""
     first, texts = shares(budget)[0], list[str]()
     if problem.rows <= problem.k:

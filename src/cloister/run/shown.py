@@ -6,7 +6,7 @@ import numpy as np
 
 from cloister.core.decimals import resolved
 from cloister.core.types import Floats
-from cloister.run.estimates import Estimate, meant, table_in, widths_of
+from cloister.run.estimates import Estimate, rounded_centers, table_in, widths_of
 from cloister.run.result import Result
 
 
@@ -53,7 +53,9 @@ def as_shares(result: Result) -> tuple[Floats, Floats | None]:
     1, its shares and errors are divided by it. An error is at most the distance to the farthest possible share.
     """
     errors = table_in(result.details, "centers_error", result.centers.shape)
-    centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
+    centers = (
+        rounded_centers(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
+    )
     errors = None if errors is None else errors.copy()
     for places in category_places(result).values():
         shares = np.maximum(centers[:, places], 0.0)

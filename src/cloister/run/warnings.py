@@ -68,18 +68,18 @@ UNSURE = 3.0
 def untrusted(result: Result) -> list[str]:
     """Return sentences on centres whose errors say not to trust their size or place; each centre is in at most one."""
     empty = hardly_any(result)
-    doubts = np.column_stack([small_sizes(result), lost_places(result)]) & ~empty[:, None]
+    doubtful = np.column_stack([small_sizes(result), lost_places(result)]) & ~empty[:, None]
     texts = list[str]()
     if empty.any():
         texts.append(
             f"{empty.sum()} of {len(empty)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
-    if doubts.any():
+    if doubtful.any():
         why = ("size", "place")
         which = [
             f"{i} ({' and '.join(word for word, is_so in zip(why, row, strict=True) if is_so)})"
-            for i, row in enumerate(doubts)
+            for i, row in enumerate(doubtful)
             if row.any()
         ]
         texts.append(

@@ -16,7 +16,7 @@ import numpy as np
 from cloister.core.types import Bools, Floats
 from cloister.run.estimates import (
     Estimate,
-    meant,
+    rounded_centers,
     shares_of_rows,
     table,
     table_in,
@@ -241,7 +241,7 @@ def profile_of(result: Result) -> Profile:
     sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
     size_errors = table_in(details, "weights_error", (len(result.centers),))
     of_all, of_all_errors = (None if sizes is None else shares_of_rows(sizes, size_errors)) or (None, None)
-    centers = meant(result.centers, details, result.domain) if errors is None else result.centers
+    centers = rounded_centers(result.centers, details, result.domain) if errors is None else result.centers
     apart, descriptions, texts = _apart(result), descriptions_of(result), center_texts(result)
     held_shares, held_errors = _categories(result)
     clusters = tuple(
