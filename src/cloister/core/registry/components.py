@@ -138,8 +138,7 @@ class Option:
 
 
 def own_number(value: Any) -> Any:
-    """A number of any library (NumPy scalars, say) as a Python int or float; any other value unchanged. So equal
-    numbers compare, print and are saved alike."""
+    """Convert a number of any library to int or float, so that equal numbers are alike; pass other values through."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else as_float(value)
@@ -158,7 +157,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    """A class's annotations; none if they name types that only a type checker imports."""
+    """Return a class's annotations; none if they name types that only a type checker imports."""
     try:
         return get_type_hints(cls)
     except NameError:
@@ -179,7 +178,7 @@ class CandidateSlot(Slot):
 
 
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
-    """The attrs fields of a class; none of a class that is not attrs (populations, say)."""
+    """Return the attrs fields of a class; none of a class without attrs, such as a population."""
     return tuple(attrs.fields(cls)) if attrs.has(cls) else ()
 
 
@@ -193,7 +192,7 @@ def option(
     above: bool = False,
     choices: tuple[Any, ...] = (),
 ) -> Any:
-    """A public option of a component: its default, what it means, its unit and bounds."""
+    """Declare a public option of a component: its default, meaning, unit and bounds."""
     facts = Option(help, unit, low, high, above, choices)
 
     def valid(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -208,14 +207,16 @@ EMPTY = object()
 
 
 def slot(prefer: str | None = None, *, help: str) -> Any:
-    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it."""
+    """Declare a slot for a component: a constructor argument in Python, filled by ``prefer`` when composed by name."""
     return attrs.field(default=EMPTY, validator=_full, metadata={"cloister": Slot(prefer, help)})
 
 
 def choices(objective: str, *, help: str) -> Any:
-    """A place for all installed methods of one objective that predict their errors: a mapping by name, in which each
-    name is a slot of its own (``--with NAME.slot=...``, ``--set NAME.option=...``). ``--with NAME=none`` leaves one
-    out; ``--with NAME=METHOD`` leaves out all that are not named so."""
+    """Declare a slot for all installed methods of one objective that predict their errors, by name.
+
+    Each name is a slot of its own (``--with NAME.slot=...``, ``--set NAME.option=...``). ``--with NAME=none`` leaves
+    one out; ``--with NAME=METHOD`` leaves out all that are not named so.
+    """
     return attrs.field(
         default=EMPTY, converter=_held, validator=_full, metadata={"cloister": CandidateSlot(objective, help)}
     )
@@ -279,7 +280,7 @@ def component(cls: type[C]) -> type[C]:
 
 
 def trust_of(cls: type[Any]) -> str | None:
-    """The name of a class's own trust marker; None if it takes that of its slots, or works under any."""
+    """Return the name of a class's own trust marker; None if it takes that of its slots, or works under any."""
     marker = getattr(cls, "trust", None)
     return marker.__name__ if isinstance(marker, type) else None
 
@@ -299,7 +300,7 @@ def slots_of(cls: type[Any]) -> dict[str, Slot]:
 
 
 def parts_of(component: Any) -> dict[str, Any]:
-    """What is in a component's slots, by name; all of what ``choices`` hold."""
+    """Return the parts in a component's slots by name, with all that ``choices`` hold."""
     found = dict[str, Any]()
     for name, facts in slots_of(type(component)).items():
         held = getattr(component, name)

@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 @cache
 def hints_of(cls: Any) -> dict[str, Any]:
-    """A class's annotations, evaluated once: that takes longer than to compose it."""
+    """Return a class's annotations, evaluated once: that takes longer than to compose it."""
     return get_type_hints(cls)
 
 
@@ -65,8 +65,7 @@ class Composed:
 
     @property
     def measures(self) -> frozenset[Measure]:
-        """Measures of all slots. The one a run pays in depends on its questions:
-        ``cloister.accounting.privacy_target``."""
+        """Measures of all slots; a run's questions decide in which it pays (``accounting.privacy_target``)."""
         return frozenset(currency.measure for currency in self.currencies)
 
     @property
@@ -76,8 +75,10 @@ class Composed:
 
     @property
     def private(self) -> bool:
-        """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'. A name that claims none
-        since its presets fill slots with parts that have none is as private as the parts that stand there instead."""
+        """True if every part claims a guarantee and no oracle counts its budget as 'exact'.
+
+        A name that claims none because of its presets is as private as the parts that replace them.
+        """
         blamed = [name for name in self.unguarded if self.inner[name].spec.name != self.spec.presets[name]]
         claimed = self.spec.private or (bool(blamed) and len(blamed) == len(self.unguarded))
         return claimed and "exact" not in self.measures and all(part.private for part in self.inner.values())
@@ -98,7 +99,7 @@ named already, how to compose it, and whether the caller named it or anything in
 
 
 def for_a_curator(name: str, wires: Mapping[str, str], composing: Composing, named: bool) -> Composed | None:
-    """The candidate as it is, unless it is of another trust than Central and the caller did not name it."""
+    """Return the candidate, unless its trust is not Central and the caller did not name it."""
     found = composing({})
     return found if named or found.trust in (None, "Central") else None
 
@@ -112,10 +113,15 @@ def compose(
     parts: Mapping[str, Composed] = {},
     candidate: MakesCandidate = for_a_curator,
 ) -> Composed:
-    """Build a component by name. A slot that is not named holds what the name's preset or the slot's default says; a
-    trust model fills slots in ``core.registry.filling``.
+    """Build a component by name.
+
+    A slot that is not named holds the name's preset or the slot's default; ``oracle_resolver`` fills slots for a trust
+    model.
 
     Args:
+        registry: the installed plugins.
+        role: role of the component.
+        name: its registry name.
         wires: component name per slot path ("counts", "sums.randomiser").
         values: value, or text to be parsed, per option path ("rounds", "counts.levels").
         parts: components that are made already, per slot path.
@@ -191,7 +197,7 @@ class _Composer:
             raise
 
     def _candidates(self, objective: str, path: str) -> tuple[dict[str, Composed], dict[str, str]]:
-        """The candidates of a ``choices`` slot, and why others cannot be."""
+        """Return the candidates of a ``choices`` slot, and why others cannot be."""
         every = list(self.registry.predicting(objective))
         known = [spec.name for spec, broken in every if not broken]
         unable = {spec.name: broken for spec, broken in every if broken}
@@ -224,7 +230,7 @@ class _Composer:
         return found, unable
 
     def _at(self, path: str, name: str, more: Mapping[str, str]) -> Composed:
-        """The method at this path, with more of its slots named."""
+        """Return the method at this path, with more of its slots named."""
         wires = {**{f"{path}.{slot}": to for slot, to in more.items()}, **self.wires}
         return attrs.evolve(self, wires=wires).composed("Method", name, f"{path}.")
 
@@ -235,7 +241,7 @@ def below(paths: Mapping[str, V], name: str) -> dict[str, V]:
 
 
 def slot_role(hint: Any) -> Role:
-    """The role that a slot's annotation names."""
+    """Return the role that a slot's annotation names."""
     hint = one_of(hint)
     role = getattr(get_origin(hint) or hint, "__name__", "")
     if role not in ROLES:
@@ -244,12 +250,12 @@ def slot_role(hint: Any) -> Role:
 
 
 def one_of(hint: Any) -> Any:
-    """The annotation of one component of a slot that holds many by name."""
+    """Return the annotation of one component of a slot that holds many by name."""
     return get_args(hint)[1] if get_origin(hint) is Mapping else hint
 
 
 def slot_trust(hint: Any) -> str | None:
-    """The trust model that a slot's annotation fixes; None for a type variable or a role without one."""
+    """Return the trust model that a slot's annotation fixes; None for a type variable or a role without one."""
     arguments = get_args(one_of(hint))
     return arguments[0].__name__ if arguments and isinstance(arguments[0], type) else None
 
@@ -257,7 +263,7 @@ def slot_trust(hint: Any) -> str | None:
 def agreed_trust(
     registry: Registry, name: str, path: str, hints: dict[str, Any], inner: Mapping[str, Composed]
 ) -> str | None:
-    """The one trust model of the slots. WrongComposition names the slot, what it needs, what it got and the choices."""
+    """Return the one trust model of the slots, or raise WrongComposition, which names the slot and its choices."""
     agreed: tuple[str, Composed] | None = None
     for field, part in inner.items():
         hint = hints[field]
@@ -292,8 +298,7 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
 
 
 def parse(name: str, value: Any, hint: Any) -> Any:
-    """An option's value from text, by its annotation; other values pass through. Raises: InvalidInput for other
-    text."""
+    """Parse an option's text by its annotation, or raise InvalidInput; other values pass through."""
     if not isinstance(value, str):
         return value
     if get_origin(hint) in (Union, types.UnionType):

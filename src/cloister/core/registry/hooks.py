@@ -18,12 +18,15 @@ class Hooks:
 
     @hookspec
     def cloister_components(self) -> Iterable[Spec]:  # type: ignore[empty-body]  # a hook specification has no body
-        """The components that this plugin offers. Import nothing heavy here: a Spec names its class as text."""
+        """Return the components of this plugin. Import nothing heavy here: a Spec names its class as text."""
 
 
 def offered(module: object, name: str) -> tuple[Spec, ...]:
-    """The components of one plugin, asked in a plugin manager of its own, so that it can only break itself. Raises:
-    whatever the plugin raises, and TypeError for a value that is not a Spec or has no known role."""
+    """Return the components of one plugin, asked in a plugin manager of its own, so that it can only break itself.
+
+    Raises:
+        Exception: whatever the plugin raises; TypeError for a value that is no Spec or has no known role.
+    """
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(Hooks)
     manager.register(module, name=name)

@@ -59,13 +59,16 @@ def make(
 @overload
 def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) -> Any: ...
 def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) -> Any:
-    """An installed component by name: ``make("Method", "fastlloyd", sums="discrete-laplace", rounds=5)``.
+    """Make an installed component by name: ``make("Method", "fastlloyd", sums="discrete-laplace", rounds=5)``.
 
     Slots not named hold the name's presets, else the declared defaults; where these are of another trust model than
     ``trust``, its first oracles. A run's request (``cloister.run.fit.Request``) knows the sizes asked too, and takes
     the first that can hold them.
 
     Args:
+        role: role of the component.
+        name: its registry name.
+        trust: trust model whose oracles fill slots of another one.
         parts: by the name of a slot a component, or the registry name of one; by the name of an option its value.
 
     Raises: UnknownName: no such component, slot or option. WrongComposition: trust models or roles that do not fit.
@@ -90,7 +93,7 @@ def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) ->
 
 
 def _wire(found: Registry, title: str, one: Any, wires: dict[str, str], values: dict[str, Any]) -> None:
-    """A candidate of ``choices`` by names."""
+    """Wire a candidate of ``choices`` by names."""
     if isinstance(one, str):
         wires[title] = one
         return
@@ -103,8 +106,7 @@ def _wire(found: Registry, title: str, one: Any, wires: dict[str, str], values: 
 
 
 def filled(cls: type[C], **given: Any) -> C:
-    """A component of this class; slots not given take their preferred one. Raises: WrongComposition if a slot has
-    none."""
+    """Make a component of this class with preferred parts in slots not given, or raise WrongComposition."""
     hints = get_type_hints(cls)
     for name, facts in slots_of(cls).items():
         if name not in given and facts.default is None:
@@ -115,7 +117,7 @@ def filled(cls: type[C], **given: Any) -> C:
 
 
 def composed_of(registry: Registry, role: Role, component: Any) -> Composed:
-    """A component with everything in its slots, each by the name that the registry knows it by.
+    """Return a component with everything in its slots, each by its registry name.
 
     Raises: InvalidInput: it is none of this role. WrongComposition: its slots are of two trust models.
     """
@@ -141,7 +143,7 @@ def composed_of(registry: Registry, role: Role, component: Any) -> Composed:
 
 
 def _specs(registry: Registry, role: Role, cls: type[Any]) -> list[Spec]:
-    """The Specs by which a class is offered. A broken plugin offers nothing."""
+    """Return the Specs by which a class is offered. A broken plugin offers nothing."""
     found = list[Spec]()
     for spec in registry.specs(role):
         if spec.target.rpartition(":")[2] == cls.__name__:
@@ -176,13 +178,13 @@ def by_name(composed: Composed, path: str = "") -> tuple[dict[str, str], dict[st
 
 
 def unregistered(composed: Composed) -> str:
-    """The first class in here that no installed plugin offers; empty if all are known."""
+    """Return the first class in here that no installed plugin offers; empty if all are known."""
     own = composed.spec.name if isinstance(composed.spec, Unregistered) else ""
     return own or next(filter(None, map(unregistered, composed.inner.values())), "")
 
 
 def altered(component: C, changes: Mapping[str, Any], role: Role) -> C:
-    """A copy with other options and parts.
+    """Return a copy with other options and parts.
 
     Args: changes, by path ("rounds", "counts", "start__counts"): values of options; for slots components, or the
         registry names of some.

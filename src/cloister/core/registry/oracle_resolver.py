@@ -1,5 +1,4 @@
-"""Slots that names leave open, filled for a trust model: those of a method by name and of every candidate of ``auto``
-alike.
+"""Resolution of open oracle slots for a trust model, of named methods and of candidates of ``auto`` alike.
 
 A method that fits the trust model as it is stays so. Else its open slots for oracles, those of methods in slots too,
 take that trust's oracles in their declared order (``Spec.fills``): one of counts and one of vectors for all slots, the
@@ -57,7 +56,7 @@ class OracleResolver:
         parts: Mapping[str, Composed] = {},
         lazily: bool = False,
     ) -> Composed:
-        """A component with all its slots filled.
+        """Return a component with all its slots filled.
 
         Args: as of ``compose``; lazily: a method that fits as it is need only be paid.
 
@@ -75,7 +74,7 @@ class OracleResolver:
         return self._fitting(name, named, composing, lazily)
 
     def check_trust(self, composed: Composed) -> None:
-        """Raises: InvalidInput: a method is of another trust model than the one asked for."""
+        """Raise InvalidInput if a method is of another trust model than the one asked for."""
         if composed.trust not in (None, self.trust):
             raise InvalidInput(
                 f"'{composed.spec.name}' as composed is {composed.trust}, and the trust model asked for is "
@@ -83,7 +82,7 @@ class OracleResolver:
             )
 
     def _candidate(self, name: str, wires: Mapping[str, str], composing: Composing, named: bool) -> Composed | None:
-        """A candidate of ``auto``. One made for people's own reports keeps to its trust, unless the caller named it."""
+        """Return a candidate of ``auto``; one for people's own reports keeps its trust, unless the caller named it."""
         filler, found = attrs.evolve(self, trust=self.trust or "Central"), composing({})
         if found.trust in (None, filler.trust):
             return found
@@ -92,7 +91,7 @@ class OracleResolver:
         return filler._fitting(name, wires, composing, lazily=True)
 
     def _fitting(self, name: str, wires: Mapping[str, str], composing: Composing, lazily: bool) -> Composed:
-        """A method as it is, if it fits; else with the trust's oracles in its open slots."""
+        """Return a method as it is, if it fits; else with the trust's oracles in its open slots."""
         slots = dict(oracle_slots(self.registry, name, wires))
         try:
             as_it_is = composing({})
@@ -115,8 +114,11 @@ class OracleResolver:
         return self._searched(name, slots, tried)
 
     def _searched(self, name: str, slots: Mapping[str, Role], tried: Composing) -> Composed:
-        """The first composition that runs: one count oracle and one vector oracle for all open slots, the earliest in
-        their orders; then, slot by slot, an earlier one."""
+        """Return the first composition that runs.
+
+        It has one count oracle and one vector oracle for all open slots, the earliest in their orders; then, slot by
+        slot, an earlier one that runs too.
+        """
         orders: dict[Role, list[str]] = {role: list(self._payable(role)) for role in dict.fromkeys(slots.values())}
         first: CloisterError | None = None
         for each in sorted(itertools.product(*(range(len(order)) for order in orders.values())), key=sum):
@@ -131,7 +133,7 @@ class OracleResolver:
         raise first or InvalidInput(f"no {self.trust} oracles fit '{name}': none can be paid, or is installed")
 
     def _payable(self, role: Role) -> Iterator[str]:
-        """The trust's oracles of a role, in order, less those that cannot be paid."""
+        """Yield the trust's oracles of a role, in order, except those that cannot be paid."""
         for spec in self.registry.in_order(role, self.trust):
             with suppress(CloisterError):
                 self.pays(compose(self.registry, role, spec.name, {}, {}))
@@ -158,7 +160,7 @@ def _improved(
     oracles: Mapping[str, str],
     tried: Composing,
 ) -> Composed:
-    """The composition with the earliest oracle in each slot that runs. Args: found, with these oracles by path."""
+    """Return the composition with the earliest oracle in each slot that runs, beginning with these by path."""
     for path, role in slots.items():
         for earlier in orders[role][: orders[role].index(oracles[path])]:
             with suppress(CloisterError):
@@ -170,8 +172,7 @@ def _improved(
 def oracle_slots(
     registry: Registry, method: str, wires: Mapping[str, str], path: str = ""
 ) -> Iterator[tuple[str, Role]]:
-    """Paths and roles of a method's slots for oracles of any trust that ``wires`` does not name, those of methods in
-    its slots too."""
+    """Yield paths and roles of a method's oracle slots that ``wires`` does not name, those of inner methods too."""
     spec: Spec = registry.spec("Method", method)
     cls = registry.load(spec)
     hints = get_type_hints(cls)

@@ -150,14 +150,12 @@ class Zoom(Generic[T]):
     has_frame = True
 
     def inner(self, problem: Problem) -> Problem:
-        """Return the method's problem: the rest of the budget, in the cube. A ball is as wide in every direction, and
-        stays as it is."""
+        """Return the method's problem: the rest of the budget, in the cube; a ball stays as it is."""
         rest = problem.split(self.share_of(problem))[1]
         return attrs.evolve(rest, domain=cube(rest.domain.dimension)) if isinstance(rest.domain, Box) else rest
 
     def price(self, problem: Problem, columns: ColumnNames, part: float) -> str:
-        """Return the share of the budget that finds the rows' range, and what that may miss; empty if nothing is
-        asked."""
+        """Describe the budget share that locates the rows, and what that may miss; empty if nothing is asked."""
         share, unknown = self.share_of(problem), [columns.features[j] for j in unknown_columns(problem.domain)]
         return zoom_texts.price(share, self.unseen_of(problem), unknown) if share else ""
 
