@@ -149,7 +149,7 @@ def test_a_run_goes_on_with_the_rows_that_it_kept(ledger: Ledger) -> None:
     again = attrs.evolve(account, resume=ledger.runs()[-1].id)
     resumed, other = rows(), rows()
     fit(request, resumed, account=again)
-    done = again.finished(prepare(request, NAMES))
+    done = again.finished_run(prepare(request, NAMES))
     assert done is not None
     other.keep(MOST, PublicRng(done.seed).child("rows of users"))
     assert (resumed._kept == other._kept).all()

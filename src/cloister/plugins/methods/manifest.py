@@ -17,14 +17,19 @@ COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hier
 KAMATH = "Chang, Kamath: Practical differentially private clustering (2021)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
 ONE_ROUND_PAPER = {"solver": "kmeans++", "grid_up_to": 0, "share": "budget", "partitions": 1, "clip": True}
+GAUSSIAN = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
+LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
+EXACT = {"counts": "exact", "sums": "exact"}
 ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
 def methods() -> list[Spec]:
     """List choosers, rounds and starts of any trust model, then those of one trust model or cost."""
-    gauss = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
-    laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
-    exact = {"counts": "exact", "sums": "exact"}
+    return [*_rounds(), *_starts(), *_one_round(), *_trees(), *_grids(), *_median(), *_local_rounds()]
+
+
+def _rounds() -> list[Spec]:
+    """List the methods that choose, take rounds, or wrap another one."""
     return [
         Spec(
             "auto",
@@ -45,7 +50,7 @@ def methods() -> list[Spec]:
             LLOYD,
             "k-means by noisy rounds within a radius, relative updates, folding",
             paper=DIAA,
-            presets=gauss,
+            presets=GAUSSIAN,
             objective="k-means",
         ),
         Spec(
@@ -54,7 +59,7 @@ def methods() -> list[Spec]:
             LLOYD,
             "k-means by noisy rounds with Gaussian noise",
             paper=DIAA,
-            presets={**gauss, **ABSOLUTE},
+            presets={**GAUSSIAN, **ABSOLUTE},
         ),
         Spec(
             "su-lloyd",
@@ -62,7 +67,7 @@ def methods() -> list[Spec]:
             LLOYD,
             "k-means by noisy rounds with Laplace noise: pure privacy",
             paper=SU,
-            presets={**laplace, **ABSOLUTE},
+            presets={**LAPLACE, **ABSOLUTE},
         ),
         Spec(
             "zoom",
@@ -89,6 +94,12 @@ def methods() -> list[Spec]:
             adds="words",
             fills=1,
         ),
+    ]
+
+
+def _starts() -> list[Spec]:
+    """List Lloyd's rounds for few rows and without privacy, and the methods that begin from public centres."""
+    return [
         Spec(
             "shrunk-lloyd",
             "Method",
@@ -134,13 +145,9 @@ def methods() -> list[Spec]:
             "Method",
             LLOYD,
             "k-means by exact rounds, NOT private, for comparison",
-            presets={**exact, **ABSOLUTE},
+            presets={**EXACT, **ABSOLUTE},
             private=False,
         ),
-        *_one_round(),
-        *_trees(),
-        *_median(),
-        *_local_rounds(),
     ]
 
 
@@ -177,7 +184,6 @@ def _one_round() -> list[Spec]:
 
 def _trees() -> list[Spec]:
     """List the methods of a trusted curator that cluster noisy counts of cells."""
-    central = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
     return [
         Spec(
@@ -203,7 +209,7 @@ def _trees() -> list[Spec]:
             ONE_ROUND,
             "k-means from noisy counts and means of cells, in one round",
             paper=KAMATH,
-            presets=central,
+            presets=GAUSSIAN,
         ),
         Spec(
             "tree-coreset-lsh",
@@ -211,7 +217,7 @@ def _trees() -> list[Spec]:
             ONE_ROUND,
             "k-means from noisy counts and means of a tree of sign bits, as published",
             paper=KAMATH,
-            presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"},
+            presets={**ONE_ROUND_PAPER, **GAUSSIAN, "tree": "simhash"},
         ),
         Spec(
             "tree-coreset-median",
@@ -219,15 +225,21 @@ def _trees() -> list[Spec]:
             ONE_ROUND,
             "k-median from noisy counts and means of cells, in one round",
             paper=KAMATH,
-            presets={**central, "solver": "kmedian++", "grid_up_to": 0},
+            presets={**GAUSSIAN, "solver": "kmedian++", "grid_up_to": 0},
         ),
+    ]
+
+
+def _grids() -> list[Spec]:
+    """List the methods of a trusted curator that measure a grid or radii, and the start that reads no row."""
+    return [
         Spec(
             "grid-means",
             "Method",
             "cloister.plugins.methods.grid_means:GridMeans",
             "k-means in few columns from noisy counts on a grid, and a round of clipped sums",
             paper=SU,
-            presets=central,
+            presets=GAUSSIAN,
             objective="k-means",
             alternatives=({"counts": "discrete-laplace"}, {"counts": "discrete-laplace", "sums": "l2-mechanism"}),
         ),
@@ -236,7 +248,7 @@ def _trees() -> list[Spec]:
             "Method",
             "cloister.plugins.methods.radius_means:RadiusMeans",
             "k-means around a noisy mean, within measured radii: many columns, loose bounds",
-            presets=central,
+            presets=GAUSSIAN,
             objective="k-means",
             paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)",
         ),
