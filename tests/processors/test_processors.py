@@ -46,7 +46,7 @@ IN_ANY_ORDER = {
     "plugins/trees/simhash.py",
     "plugins/trees/grid_cells.py",
     "plugins/trees/net_tree.py",
-    "plugins/trees/nets.py",
+    "plugins/trees/projection.py",
     "plugins/trees/reduction.py",
     "core/reproducible_math.py",
 }

@@ -29,7 +29,7 @@ OCTETS = {"content-type": "application/octet-stream"}
 
 def plan_in(folder: Path, **changes: Any) -> CollectionPlan:
     """A published plan of one round, which takes a collector no time to read (k-means would load scikit-learn)."""
-    given = {"k": 2, "method": "grid-median", "trust": "local", "epsilon": 1.0, "rows": USERS}
+    given = {"k": 2, "method": "tree-coreset-median", "trust": "local", "epsilon": 1.0, "rows": USERS}
     plan = local_plan(D, **{**given, **changes})
     bundle_folder.write(plan, folder, "in words")
     return plan
