@@ -35,7 +35,7 @@ from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.populations.arrays import Arrays
-from cloister.run import fit as running
+from cloister.run import opening as running
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 

@@ -268,7 +268,7 @@ def test_domains_are_read_as_the_types_that_they_are_made_of(postgres: Postgres)
         for name in ("visits", "seen"):
             given = postgres.backend.table(name, database="kinds")
             for table in (given, table_of(postgres.backend, f"kinds.{name}", "here")):
-                asked: Any = {"categories": {"ward": ["A"]}, "users": "who"}
+                asked: Any = {"categories": {"ward": ["A"]}, "user_column": "who"}
                 with SqlTable(table, Reading(columns=list(DOMAINS), **asked)) as population:
                     population.check()
                     assert sorted(population.table().tolist()) == [[*wanted, 0], [*wanted, 1]]
