@@ -82,7 +82,7 @@ USER_POINTS: dict[str, Point] = {
     "inside the drawing": (PlanEncoder, "draw", True),
     "drawn, nothing written": (State, "fill", True),
     "before the file": (collecting, "_file", False),
-    "in the middle of the file": (Encoded, "in_batches", True),
+    "in the middle of the file": (Encoded, "to_batches", True),
     "written, without its name": (os, "fsync", True),
     "written": (durable_files, "sync", False),
 }

@@ -67,7 +67,7 @@ def test_killed_and_run_again_nothing_is_lost_or_doubled(
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     if point == "after the folder has appeared":
-        with pytest.raises(InvalidInput, match="released, whole"):
+        with pytest.raises(InvalidInput, match="the release is complete"):
             shuffle(plan, reports, out)
     else:
         assert not out.exists()
