@@ -39,7 +39,7 @@ LOCAL_COUNTS = make("FrequencyOracle", "optimised-local-hashing")
 LOCAL_SUMS = make("VectorSumOracle", "hadamard-vector")
 
 
-class Answers:
+class NoiselessCounts:
     """Noisy counts of so many points, without noise."""
 
     def __init__(self, values: list[float]) -> None:
@@ -87,10 +87,10 @@ def test_clear_clusters_are_found(method: str) -> None:
 
 def test_evolution_keeps_the_largest_counts_until_they_hold_all_rows() -> None:
     points = np.arange(8.0).reshape(4, 2)
-    kept = fittest(points, Answers([1.0, 7.0, -3.0, 5.0]), 10)
+    kept = fittest(points, NoiselessCounts([1.0, 7.0, -3.0, 5.0]), 10)
     assert kept.points.tolist() == [[2.0, 3.0], [6.0, 7.0]]
     assert kept.weights.tolist() == [7.0, 3.0]
-    without_counts = fittest(points, Answers([-1.0, -1.0, -1.0, 0.0]), 10)
+    without_counts = fittest(points, NoiselessCounts([-1.0, -1.0, -1.0, 0.0]), 10)
     assert len(without_counts.points) == 4
     assert not without_counts.weights.any()
 
