@@ -15,8 +15,11 @@ from cloister.core.errors import InvalidInput
 MARK = b"ARROW1"
 """Magic bytes at both ends of an Arrow file."""
 
-BATCHES = 3
-"""Index of the footer's field that lists the record batches."""
+BLOCKS = 2, 3
+"""Indices of the footer's fields that list the dictionary batches and the record batches."""
+
+GAP = 64
+"""Upper bound on the bytes between the last batch of an Arrow file and its footer: an end mark and padding."""
 
 
 def check_parquet(path: str, metadata: Any, memory: mmap.mmap) -> None:
@@ -34,13 +37,18 @@ def check_parquet(path: str, metadata: Any, memory: mmap.mmap) -> None:
 
 
 def check_arrow(path: str, memory: mmap.mmap) -> None:
-    """Check that an Arrow file is a single file, as ``check_parquet``."""
-    if memory.find(2 * MARK, _end_of_batches(memory)) >= 0:
+    """Check that an Arrow file is a single file, as ``check_parquet``.
+
+    Offsets in the footer count from the start of its own file. If another file precedes it, the footer follows the last
+    batch at a distance, also where the batches that it lists would end before the seam.
+    """
+    end, footer = _end_of_batches(memory)
+    if memory.find(2 * MARK, 0 if footer - end > GAP else end) >= 0:
         refuse(path)
 
 
-def _end_of_batches(memory: mmap.mmap) -> int:
-    """Return where the last record batch of an Arrow file ends, according to its footer.
+def _end_of_batches(memory: mmap.mmap) -> tuple[int, int]:
+    """Return where the last batch of an Arrow file ends according to its footer, and where the footer begins.
 
     The footer is a FlatBuffers table; it lists the offset of each batch and the lengths of its metadata and its body.
     """
@@ -48,13 +56,17 @@ def _end_of_batches(memory: mmap.mmap) -> int:
     footer = len(memory) - len(MARK) - 4 - length
     root = footer + struct.unpack_from("<I", memory, footer)[0]
     fields = root - struct.unpack_from("<i", memory, root)[0]
-    (place,) = struct.unpack_from("<H", memory, fields + 4 + 2 * BATCHES)
-    if not place:
-        return 0
-    vector = root + place + struct.unpack_from("<I", memory, root + place)[0]
-    (n_batches,) = struct.unpack_from("<I", memory, vector)
-    blocks = struct.iter_unpack("<qi4xq", memory[vector + 4 : vector + 4 + 24 * n_batches])
-    return max((sum(block) for block in blocks), default=0)
+    (size,) = struct.unpack_from("<H", memory, fields)
+    ends = [0]
+    for field in BLOCKS:
+        slot = 4 + 2 * field
+        place = struct.unpack_from("<H", memory, fields + slot)[0] if slot < size else 0
+        if place:
+            vector = root + place + struct.unpack_from("<I", memory, root + place)[0]
+            (n_batches,) = struct.unpack_from("<I", memory, vector)
+            blocks = struct.iter_unpack("<qi4xq", memory[vector + 4 : vector + 4 + 24 * n_batches])
+            ends += [sum(block) for block in blocks]
+    return max(ends), footer
 
 
 def refuse(path: str) -> NoReturn:
