@@ -113,7 +113,7 @@ def number_or_text(text: str | None) -> Any:
 
 
 def share_or_word(value: Any) -> Any:
-    """Return a share as a number, and anything else as it is: ``run.framing`` rejects what it does not know."""
+    """Return a share as a number, and anything else as it is (``run.layers.preprocessing`` checks it)."""
     try:
         return value if isinstance(value, bool) else as_float(value)
     except (TypeError, ValueError):

@@ -38,29 +38,29 @@ class Wrapper(Protocol):
 
     @property
     def has_frame(self) -> bool:
-        """Whether the method within works in units of its own. Of wrapped wrappers at most the innermost one has."""
+        """True if the inner method works in units of its own; at most the innermost wrapper has such a frame."""
         ...
 
     def share_of(self, problem: Problem) -> float:
-        """The share of the problem's budget that the wrapper itself spends."""
+        """Return the share of the problem's budget that the wrapper itself spends."""
         ...
 
     def inner(self, problem: Problem) -> Problem:
-        """The problem of the method within. Raises: InvalidInput: the wrapper cannot ask what it has to."""
+        """Return the inner method's problem, or raise InvalidInput if the wrapper's own questions cannot be asked."""
         ...
 
     def price(self, problem: Problem, columns: ColumnNames, part: float) -> str:
-        """What the wrapper spends, and how exact that is. Args: part, of the run's budget that the problem has."""
+        """Describe what the wrapper spends and its error; the problem has ``part`` of the run's budget."""
         ...
 
     def warning(self, problem: Problem) -> str:
-        """What to expect where the budget buys hardly anything."""
+        """Return a warning if the budget buys hardly anything; else empty."""
         ...
 
     def notes(self, problem: Problem, columns: ColumnNames, part: float, details: Mapping[str, Any]) -> tuple[str, ...]:
-        """Sentences of a run's privacy statement. Args: details, of the result; others as of ``price``."""
+        """Return sentences for a run's privacy statement. Each begins with what happened, for the brief form."""
         ...
 
     def facts(self, columns: ColumnNames) -> dict[str, Any]:
-        """Public facts that a result records with its problem, by name."""
+        """Return public facts that a result records with its problem, by name."""
         ...

@@ -145,7 +145,8 @@ class PrivacyStatement:
         notes.append("Rows outside the public bounds were clipped to them.")
         notes += [_first_sentence(note) for note in self.notes if note not in warnings]
         shown = notes[: max(0, BRIEF - 1 - len(lines))]
-        tail = "" if len(shown) == len(notes) else f" (and {len(notes) - len(shown)} more notes)"
+        hidden = len(notes) - len(shown)
+        tail = f" ({hidden} more {'note' if hidden == 1 else 'notes'})" if hidden else ""
         return [*lines, *shown, f"{_in_a_line(self.spends)} The whole statement{tail}: --verbose, or the saved result."]
 
     def _whole(self) -> list[str]:

@@ -21,7 +21,7 @@ def describe_fields(cls: type[Any]) -> Iterator[tuple[str, Option | Slot, Any, A
 
 
 def trusts_of(cls: type[Any]) -> tuple[str, ...]:
-    """The trust models under which a component can run: its own, its slots' common one, or all."""
+    """Return the trust models under which a component can run: its own, its slots' common one, or all."""
     if own := trust_of(cls):
         return (own,)
     hints = get_type_hints(cls)
@@ -30,7 +30,7 @@ def trusts_of(cls: type[Any]) -> tuple[str, ...]:
 
 
 def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
-    """The data that ``cloister describe`` prints."""
+    """Return the data that ``cloister describe`` prints."""
     cls = registry.load(spec)
     options, slots = [], []
     for name, facts, default, hint in describe_fields(cls):

@@ -38,12 +38,12 @@ class Registry:
     plugins: tuple[Plugin, ...]
 
     def specs(self, role: Role | None = None) -> tuple[Spec, ...]:
-        """All components, or those of one role, in the order of roles and names."""
+        """Return all components, or those of one role, in the order of roles and names."""
         every = [s for p in self.plugins for s in p.specs if role in (None, s.role)]
         return tuple(sorted(every, key=lambda s: (ROLES.index(s.role), s.name)))
 
     def spec(self, role: Role, name: str) -> Spec:
-        """The component of that name. Raises: UnknownName with near names; WrongComposition if two plugins offer it."""
+        """Return the component of that name, or raise UnknownName, or WrongComposition if two plugins offer it."""
         found = [(p, s) for p in self.plugins for s in p.specs if (s.role, s.name) == (role, name)]
         if len(found) > 1:
             owners = " and ".join(f"'{p.name}' ({p.origin})" for p, _ in found)
@@ -56,14 +56,14 @@ class Registry:
         return found[0][1]
 
     def find(self, name: str) -> tuple[Spec, ...]:
-        """Every component of that name, whatever its role."""
+        """Return every component of that name, whatever its role, or raise UnknownName."""
         found = tuple(s for s in self.specs() if s.name == name)
         if not found:
             raise UnknownName("component", name, (s.name for s in self.specs()))
         return found
 
     def load(self, spec: Spec) -> type[Any]:
-        """Import a component's class. Raises: InvalidInput if that fails, or the class is not as its spec says."""
+        """Import a component's class, or raise InvalidInput if that fails or the class contradicts its spec."""
         module, _, name = spec.target.partition(":")
         with plugin_errors(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}"):
             cls: type[Any] = getattr(importlib.import_module(module), name)
@@ -72,11 +72,11 @@ class Registry:
         return cls
 
     def candidates(self, objective: str) -> list[Spec]:
-        """The private methods of this objective whose class predicts its error. What is broken is left out."""
+        """Return the private methods of this objective that predict their error, without those that cannot load."""
         return [spec for spec, broken in self.predicting(objective) if not broken]
 
     def predicting(self, objective: str) -> Iterator[tuple[Spec, str]]:
-        """The same, each with an empty text, and those that cannot be loaded, each with the reason."""
+        """Yield the same with an empty text each, and those that cannot be loaded, each with the reason."""
         for spec in self.specs("Method"):
             if spec.objective == objective and spec.private:
                 try:
@@ -86,22 +86,22 @@ class Registry:
                     yield spec, str(error)
 
     def in_order(self, role: Role, trust: str | None) -> list[Spec]:
-        """The oracles with which a trust model fills slots of this role, in the order in which they are tried."""
+        """Return the oracles with which a trust model fills slots of this role, in the order of trial."""
         fit = [s for s in self.specs(role) if trust is not None and s.trust == trust and s.fills is not None]
         return sorted(fit, key=lambda s: (s.fills or 0, s.name))
 
     def wrapper(self, adds: str) -> Spec:
-        """Return the method that a run puts others into, to add this. Raises: InvalidInput: none is installed."""
+        """Return the method that wraps others to add this, or raise InvalidInput if none is installed."""
         found = [s for s in self.specs("Method") if s.adds == adds]
         return _first(found, f"wraps another one to add a {adds}: leave out what asks for one")
 
     def starter(self) -> Spec:
-        """The method that compares a start with what ``auto`` picks. Raises: InvalidInput: none is installed."""
+        """Return the method that compares a start with the pick of ``auto``, or raise InvalidInput if there is none."""
         found = [s for s in self.specs("Method") if s.starts]
         return _first(found, "compares a start with another method's centres: leave the start out")
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:
-        """A line for each of a plugin's components that cannot be used, after loading all of them."""
+        """Load all components of a plugin, and return a line for each that cannot be used."""
         found = list[str]()
         for spec in plugin.specs:
             try:
@@ -112,7 +112,7 @@ class Registry:
 
 
 def _unloaded(plugins: Sequence[str]) -> str:
-    """Words on plugins whose components nobody knows."""
+    """Describe plugins that could not be loaded, and may offer what is missing."""
     many = len(plugins) > 1
     return (
         f"(or it is of {'one of the plugins' if many else 'the plugin'} {', '.join(plugins)}, which could not be "
@@ -121,7 +121,7 @@ def _unloaded(plugins: Sequence[str]) -> str:
 
 
 def _first(found: Sequence[Spec], words: str) -> Spec:
-    """The method with the lowest ``fills`` of those that have any. Raises: InvalidInput: none is installed."""
+    """Return the method with the lowest ``fills``, or raise InvalidInput if none has any."""
     known = [spec for spec in found if spec.fills is not None]
     if not known:
         raise InvalidInput(f"no installed method {words}")
@@ -139,7 +139,7 @@ def _plugin(name: str, origin: str, load: Any) -> Plugin:
 
 @cache
 def built_in() -> Registry:
-    """The built-in components, enough for most plans."""
+    """Return the built-in components, enough for most plans."""
     return Registry((Plugin("cloister", "built in", tuple(importlib.import_module(MANIFEST).components())),))
 
 

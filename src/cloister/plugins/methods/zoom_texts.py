@@ -12,7 +12,7 @@ from cloister.core.decimals import resolved
 SHOWN = 12
 """Largest number of columns whose intervals a statement lists; the result holds all."""
 
-CLIPPED = "Rows outside were clipped to them, which no size, centre or standard error shows."
+CLIPPED = "Zoom: rows outside the intervals that it found were clipped, which no size, centre or standard error shows."
 
 
 def price(share: float, unseen: float, unknown: Sequence[str]) -> str:
@@ -44,7 +44,9 @@ def notes(paid: str, columns: Sequence[str], details: Mapping[str, Any]) -> tupl
         for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
     )
     others = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
-    released = (f"{paid} It released these intervals: {shown}{others}. {CLIPPED}",) if paid else ()
+    released = (
+        (f"{CLIPPED} {paid.removeprefix('Zoom: ')} It released these intervals: {shown}{others}.",) if paid else ()
+    )
     if np.allclose(units, units[0]):
         return released
     sizes = ", ".join(f"{name} {unit:.6g}" for name, unit in zip(columns[:SHOWN], units[:SHOWN], strict=True))

@@ -21,7 +21,7 @@ def count_oracle(composed: Composed, problem: Problem) -> Composed | None:
 
 
 def _own(composed: Composed) -> Iterator[Composed]:
-    """The oracles of counts in a method's slots, its own first."""
+    """Yield the count oracles in a method's slots, its own first."""
     yield from (part for part in composed.inner.values() if part.spec.role == "FrequencyOracle" and not part.uses_delta)
     for part in composed.inner.values():
         if part.spec.role == "Method":

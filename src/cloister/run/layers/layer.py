@@ -91,15 +91,15 @@ class Layer(Protocol):
 
     @property
     def part(self) -> float:
-        """The part of the run's budget that it takes; 0 where it takes a share of what its method has."""
+        """Part of the run's budget that it takes; 0 if it takes a share of its method's budget."""
         ...
 
     def seen(self, scope: Scope) -> Scope:
-        """The figures of what it wraps. Raises: InvalidInput: the domain does not suit it."""
+        """Return the figures of what it wraps, or raise InvalidInput if the domain does not suit it."""
         ...
 
     def around(self, method: Composed, scope: Scope, share: float) -> Composed:
-        """The method with the layer around it, or as it is where the layer adds nothing.
+        """Return the method with the layer around it, or unchanged if the layer adds nothing.
 
         Args: scope, figures outside the layer; share, of the budget that is left there. Raises: InvalidInput: the
         request asks for a layer that there cannot be.
