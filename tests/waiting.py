@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
-PATIENCE = 300.0
-"""Seconds after which something will not happen any more: no test is about how long it took."""
+PATIENCE = float(os.environ.get("CLOISTER_PATIENCE", "300"))
+"""Seconds after which something will not happen any more: no test is about how long it took. Less under a fault."""
 
 
 def until(true: Callable[[], object]) -> None:

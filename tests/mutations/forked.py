@@ -102,6 +102,7 @@ def _pytest(tree: str, arguments: list[str], scratch: str, compiled: bool) -> No
     assert not any(name.partition(".")[0] == "cloister" for name in sys.modules)
     os.environ["PYTHONPATH"] = source = f"{tree}/src"
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # or else a fault would outlive its turn
+    os.environ["CLOISTER_PATIENCE"] = "30"  # a test that waits for what a fault prevents ends within its minute
     sys.dont_write_bytecode = not compiled
     sys.path.insert(0, source)
     os.chdir(ROOT)
