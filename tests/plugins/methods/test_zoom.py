@@ -92,13 +92,22 @@ def test_groups_that_noise_hides_are_not_clipped_where_bounds_are_tight(method: 
     assert found[0].tolist() == [-1.0, 1.0]
 
 
+def test_a_method_that_tolerates_wide_bounds_gets_an_interval_with_room_around_the_rows() -> None:
+    far = np.repeat([0.2, 0.4, 0.6, 0.8, 1.0], 80)
+    rows = np.concatenate([np.random.default_rng(5).normal(-0.6, 0.12, 7600), far])[:, None]
+    tolerant, other = (intervals(zoom(method), rows, box(16.0))[0] for method in (Tolerant(), WATCHER))
+    assert tolerant[0] < -5
+    assert tolerant[1] > 5
+    assert other[1] - other[0] < 3
+
+
 def test_thin_rows_before_a_dense_bin_are_not_cut_off() -> None:
-    """Bins that say nothing alone are summed up."""
+    """Bins that say nothing alone are summed up, so that the interval ends close to the thin rows' end."""
     g = np.random.default_rng(3)
-    rows = np.concatenate([g.uniform(-1, 0.5, 900), np.full(4100, 0.6)])[:, None]
+    rows = np.concatenate([g.uniform(-1, 0.5, 9000), np.full(41_000, 0.6)])[:, None]
     low, high = intervals(zoom(), rows, box(1.2))[0]
-    assert low < -0.85
-    assert high > 0.6
+    assert -1.1 < low < -1
+    assert 0.6 < high < 0.75
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -3e12, 1e-9])
