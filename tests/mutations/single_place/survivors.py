@@ -106,7 +106,8 @@ class Reached:
             _make(path)
         self._data = coverage.CoverageData(str(path))
         self._data.read()
-        self._files = {name: name[name.rindex("src/cloister/") :] for name in self._data.measured_files()}
+        # an installed copy is measured where the tests ran on one
+        self._files = {name: f"src/cloister/{name.rpartition('/cloister/')[2]}" for name in self._data.measured_files()}
         self._lines = {short: self._by_line(name) for name, short in self._files.items()}
         self._width = Counter(
             test for lines in self._lines.values() for tests in lines.values() for test in tests
