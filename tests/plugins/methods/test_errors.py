@@ -30,6 +30,7 @@ from cloister.plugins.methods.errors import (
     UNFINISHED,
     cluster_errors,
     count_error,
+    hidden_by_noise,
     missing_rows,
     own_row_errors,
     rows_beyond,
@@ -283,3 +284,7 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
 def test_cells_are_divided_by_volume() -> None:
     cells = np.array([[[-2.0, -1.0], [-1.0, 1.0]], [[-0.5, -1.0], [0.5, 1.0]], [[-0.25, -1.0], [0.75, 1.0]]])
     assert volume_shares(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)
+
+
+def test_noise_hides_a_group_up_to_three_standard_errors_and_a_sixteenth_of_one_of_four() -> None:
+    assert hidden_by_noise(np.array([0.0, 1.0, 3.0, 4.0]), 1.0) == pytest.approx([1.0, 1.0, 1.0, 1 / 16])

@@ -134,17 +134,19 @@ def reach(counts: list[float]) -> Reach:
 
 
 def test_what_is_cut_off_all_groups_may_lie_in_one_that_noise_hides() -> None:
-    """A tenth of the rows is beyond the radius. Of two clear groups each has it by chance; one that noise hides may
-    have all of it, and no row is cut off by more than half of the domain's diagonal."""
+    """A tenth of the rows is beyond the radius. Of two clear groups either may have all of it, of four each has it with
+    a chance of a half; one that noise hides may have it too, and no row is cut off by more than half of the diagonal."""
     domain, radii = cube(2, 4.0), np.ones(2)
     found = reach([900.0, 100.0])
     assert found.distances is not None
     overall = found.distances.excess(radii, 1000.0, domain)
     assert overall == pytest.approx(np.full(2, 0.1 * 3), rel=0.3)
     clear = found.excess(radii, np.array([500.0, 500.0]), np.ones(2), 1000.0, domain)
-    assert clear == pytest.approx(overall * math.sqrt(2), rel=1e-3)
+    assert clear == pytest.approx(overall * 2, rel=1e-3)
+    four = found.excess(np.ones(4), np.full(4, 250.0), np.ones(4), 1000.0, domain)
+    assert four == pytest.approx(overall[0] * 4 * math.sqrt(0.5), rel=1e-3)
     one = found.excess(radii, np.array([900.0, 100.0]), np.full(2, 60.0), 1000.0, domain)
-    assert one == pytest.approx([overall[0] / 0.9 / math.sqrt(2), overall[0] / 0.1], rel=0.01)
+    assert one == pytest.approx([overall[0] / 0.9, overall[0] / 0.1], rel=0.01)
     assert found.excess(radii, np.array([999.0, 1.0]), np.ones(2), 1000.0, domain)[1] <= domain.diameter / 2
     assert Reach(1.0).excess(radii, np.ones(2), np.ones(2), 1000.0, domain) is None
 

@@ -28,6 +28,9 @@ CLEARLY = 3.0
 UNSEEN = 0.1
 """A bin's standard error, of the rows, beyond which no distances are measured."""
 
+UNRESOLVED = 2.0
+"""Groups of k in which all that clipping cuts off is taken to lie, where noise hides the distances of single groups."""
+
 GROUP_BINS = 24
 """Bins of distances of one group."""
 
@@ -130,7 +133,7 @@ class Reach:
         """Return the mean length (k,) that clipping cuts off a row of each group, or None if nobody asked.
 
         Where noise hides the distances of single groups, all that is cut off may lie in one of them: in a group that
-        noise may hide, or else in any of k with the same chance. Stated is the root mean square.
+        noise may hide, or else in any of k, with a chance of ``UNRESOLVED`` / k. Stated is the root mean square.
 
         Args:
             radii: (k,) of the groups, in the caller's units.
@@ -145,7 +148,8 @@ class Reach:
             return None
         overall = self.distances.excess(radii[: len(sizes)], rows, domain)
         alone = np.minimum(overall * rows / np.maximum(sizes, errors), domain.diameter / 2)
-        chance = 1 / len(sizes) + (1 - 1 / len(sizes)) * hidden_by_noise(sizes, errors)
+        clear = min(1.0, UNRESOLVED / len(sizes))
+        chance = clear + (1 - clear) * hidden_by_noise(sizes, errors)
         return np.asarray(np.sqrt(chance) * alone, np.float64)
 
     def spread(self, rows: float, domain: Domain) -> float:

@@ -88,6 +88,9 @@ BORDERS, MOST_UNEQUAL = 1.0, 4.0
 """Density of rows at the border of two groups, over that of rows between them (``border_shifts``), and the largest
 square root of a ratio of sizes that is believed."""
 
+HIDDEN = 2.0
+"""Standard errors that a size must have beyond its own one to be a group (``hidden_by_noise``)."""
+
 SMOOTHED = 0.2
 """The same of a k-median's smoothing length."""
 
@@ -172,8 +175,12 @@ def own_row_errors(sizes: Floats, oracle: FrequencyOracle[Any], budget: Budget) 
 
 
 def hidden_by_noise(sizes: Floats, errors: Floats | float) -> Floats:
-    """Return how far (k,) noise hides groups: 1 up to two standard errors, a sixteenth at three."""
-    return np.asarray(np.minimum(errors / np.maximum(sizes - errors, np.maximum(errors, 1e-300)), 1.0) ** 4, np.float64)
+    """Return how far (k,) noise hides groups: 1 up to three standard errors, a sixteenth at four.
+
+    The largest of many noisy counts, which a centre without rows moved towards, is often beyond two.
+    """
+    visible = sizes - HIDDEN * errors
+    return np.asarray(np.minimum(errors / np.maximum(visible, np.maximum(errors, 1e-300)), 1.0) ** 4, np.float64)
 
 
 def rows_beyond(sizes: Floats, rows: int, radius: float) -> Floats:
