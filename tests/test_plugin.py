@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass, isroutine
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,29 @@ def test_every_name_is_there_and_those_that_are_called_are_explained(name: str) 
     value = getattr(face, name)
     assert value is getattr(import_module(face._HOMES[name]), name)
     assert value.__doc__ or not (isclass(value) or isroutine(value))
+
+
+PACKAGE = Path(face.__file__).parent
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def passed_by(path: Path) -> Iterator[str]:
+    """Names of the face that a file imports from elsewhere."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{path.name}: {name.name}" for name in node.names if face._HOMES.get(name.name) == node.module)
+
+
+@pytest.mark.parametrize("folder", [PACKAGE / "plugins", PACKAGE / "testing", EXAMPLES], ids=lambda path: path.name)
+def test_plugins_and_their_kit_import_what_the_face_has_from_the_face(folder: Path) -> None:
+    """The built-in ones too: so the face has what a plugin needs."""
+    files = sorted(folder.rglob("*.py"))
+    assert len(files) > 10
+    assert [name for path in files for name in passed_by(path)] == []
+
+
+def test_the_face_offers_nothing_of_the_floors_above_it() -> None:
+    assert {home.split(".")[1] for home in face._HOMES.values()} <= {"core", "rows", "accounting", "noise"}
 
 
 def loaded(code: str) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, described
+from cloister.core.buckets import BundleArrays, describe_part
 from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -108,7 +108,7 @@ class DropColumns:
         return self.first.snap(rows[:, : self.first.dimension])
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "without", "beside": self.others, "first": described(self.first, arrays)}
+        return {"kind": "without", "beside": self.others, "first": describe_part(self.first, arrays)}
 
 
 @final
@@ -163,7 +163,7 @@ class SignLogScale:
         return points
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "graded", "columns": self.columns, "others": described(self.others, arrays)}
+        return {"kind": "graded", "columns": self.columns, "others": describe_part(self.others, arrays)}
 
 
 def grades(values: Floats) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloister.core.registry.components import Spec
+from cloister.plugin import Spec
 from cloister.plugins.oracles.manifest import DIAA, STEMMER
 
 LLOYD = "cloister.plugins.methods.lloyd:Lloyd"

@@ -9,17 +9,28 @@ from typing import Any, Generic, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Errors, Problem
-from cloister.core.lattice import Bound, squares
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    Bound,
+    Budget,
+    BundleArrays,
+    Coreset,
+    Errors,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    NearestCenter,
+    Problem,
+    PublicRng,
+    Rows,
+    Session,
+    Space,
+    T,
+    VectorSumOracle,
+    count,
+    json_integers,
+    squared_lengths,
+    vector_sum,
+)
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins
 from cloister.plugins.methods.distances import (
     GROUP_BINS,
@@ -92,7 +103,7 @@ class Shells:
 
     def locate(self, rows: Ints) -> Ints:
         away = rows - self.middle
-        lengths = squares(away)
+        lengths = squared_lengths(away)
         shells = np.searchsorted(self.outer[:-1], lengths.astype(np.int64))
         ids: Ints = self.cells.located(away, lengths) * len(OUTER) + shells[:, None]
         return ids
@@ -100,7 +111,7 @@ class Shells:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "shells",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "around": arrays.add(self.cells.around),
             "middle": self.middle[0].tolist(),
             "edges": self.outer[:-1].tolist(),
