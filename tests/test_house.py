@@ -24,10 +24,10 @@ from cloister.run.fit import fit, source
 from cloister.run.request import Request
 
 ROOT = Path(cloister.__file__).parent
-SPELLING = {"cloister.plugin", *(f"cloister.plugins.{folder}manifest" for folder in ("", "methods.", "oracles."))}
-"""Besides the registry the only ones that may name a module by text: what plugins import, and what is built in."""
+SPELLING = {"cloister._lazy", *(f"cloister.plugins.{folder}manifest" for folder in ("", "methods.", "oracles."))}
+"""Besides the registry the only ones that may name a module by text: faces, and what is built in."""
 
-FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}
+FACE = {"__init__", "__main__", "_lazy", "_version", "cli", "metrics", "plugin"}
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,8 @@ from typing import Any, final
 
 import attrs
 
+from cloister.accounting import PrivacyTarget, Spent
 from cloister.accounting.accountant import ROUNDING
-from cloister.accounting.composition import Spent
-from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import asked_share
 from cloister.collection.plan.plan import CollectionPlan

@@ -11,7 +11,7 @@ from typing import Any, cast
 import attrs
 
 from cloister._version import __version__
-from cloister.accounting.accountant import Accountant
+from cloister.accounting import Accountant
 from cloister.collection.plan.bundle_folder import missing_bundle_reason
 from cloister.collection.plan.costs import Size, Step, sent_bytes
 from cloister.collection.plan.crowd import Crowd

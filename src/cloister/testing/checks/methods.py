@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cloister.accounting.accountant import Accountant
+from cloister.accounting import Accountant, PrivacyTarget
 from cloister.accounting.budgeting import affordable_problem
-from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import PrivacyNotion
 from cloister.core.plain_data import digest
 from cloister.core.record import Record

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.accounting.conversions import delta_of_mu
+from cloister.accounting import delta_of_mu
 from cloister.plugin import BucketedVectors, Budget, Floats, Ints, Measure, NoiseRng
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.declarations import spent

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, final
 
 import attrs
 
-from cloister.accounting.amplification import local_of_shuffled
+from cloister.accounting import local_of_shuffled
 from cloister.core.reports import facts_of
 from cloister.core.reproducible_math import fewer_bits
 from cloister.plugin import (

@@ -45,8 +45,8 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.accounting.conversions import mu_of
-from cloister.accounting.discrete import BEYOND, eta
+from cloister.accounting import eta, mu_of
+from cloister.accounting.discrete import BEYOND
 from cloister.core.reproducible_math import ceil_log2, exp, fewer_bits
 from cloister.plugin import (
     AnyArray,
