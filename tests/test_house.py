@@ -124,6 +124,18 @@ def test_no_file_is_longer_than_four_hundred_lines() -> None:
     assert {name: count for name, count in lines.items() if count > 400} == {}
 
 
+def test_no_function_is_longer_than_sixty_lines(trees: dict[str, ast.Module]) -> None:
+    """Docstring and signature included: it is read on one screen."""
+    lines = {
+        f"{path}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert len(lines) > 3_000
+    assert {name: count for name, count in lines.items() if count > 60} == {}
+
+
 def test_files_that_contributing_sends_people_to_are_there() -> None:
     """But for those that they are to write."""
     root = Path(__file__).parents[1]
