@@ -1,4 +1,4 @@
-"""One import for authors of plugins: ``from cloister.plugin import Spec, hookimpl``.
+"""Names for authors of plugins: ``from cloister.plugin import Spec, hookimpl``.
 
 ``plugin.pyi``, beside this file, lists the names. Each is imported from its module on first use, so that a manifest
 loads neither NumPy nor SciPy.

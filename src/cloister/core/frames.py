@@ -25,8 +25,8 @@ GRADES = 2 * OCTAVES * STEPS
 """Number of grades of positive numbers; negative ones have as many."""
 
 GROUP = 0.04
-"""Of the rows: a frame that is looked for leaves no group of so many with its middle outside. The least share of the
-budget by which that can be promised is taken; if there is none, the largest, and what it can promise is stated."""
+"""Fraction of the rows; no group that is larger has its middle outside a frame that is looked for. The smallest share
+of the budget that can promise this is taken; if none can, the largest, and what it can promise is stated."""
 
 UNKNOWN = (-(2.0**OCTAVES), 2.0**OCTAVES)
 """Bounds that stand for an unknown range."""

@@ -94,7 +94,7 @@ MARGIN = 0.05
 """Share of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
 
 FEW, MANY = 3, 10_000
-"""Most columns and fewest rows for a fourth level."""
+"""Maximum number of columns, and minimum number of rows, for a fourth level."""
 
 NEARLY = 0.8
 """Part of the declared range from which an interval is not worth clipping rows for."""

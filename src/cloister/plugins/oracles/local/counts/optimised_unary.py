@@ -51,7 +51,7 @@ class OptimisedUnary(LocalCounts):
 @final
 @attrs.frozen
 class Unary:
-    """One randomised bit per bucket; a report supports the buckets whose bits it sets.
+    """Mechanism with a randomised bit per bucket; a report supports the buckets whose bits it sets.
 
     Args:
         size: number of buckets of this level.

@@ -1,4 +1,4 @@
-"""One byte per vector: subset selection over a public codebook, which every user rotates in her own way."""
+"""Subset selection over a public codebook, which every user rotates in her own way: one byte per vector."""
 
 from __future__ import annotations
 
