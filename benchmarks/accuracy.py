@@ -35,7 +35,7 @@ import peers
 from datasets import EPSILONS, DataSet
 from scipy.integrate import trapezoid
 
-from cloister.lab.comparing import Contender, Study, compare
+from cloister.lab.comparing import Contender, Study, Terms, compare
 from cloister.metrics import Mean, mean_interval
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
@@ -110,11 +110,10 @@ def _studies(
         yield (
             compare(
                 data.rows,
-                k=data.k,
+                Terms(k=data.k, bounds=(-1.0, 1.0)),
                 epsilons=epsilons,
                 methods=[by_label[label] for label in labels],
                 runs=group[0].runs,
-                bounds=(-1.0, 1.0),
                 workers=processes,
                 out=out,
                 progress=lambda done, total: print(f"\r{title}: {done} of {total} runs ", end="", file=sys.stderr),

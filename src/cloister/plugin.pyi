@@ -3,9 +3,15 @@
 from cloister.core.buckets import (
     BucketedVectors as BucketedVectors,
     Bucketing as Bucketing,
+    BundleArrays as BundleArrays,
+    Bundled as Bundled,
+    FinestLevel as FinestLevel,
     QuestionContext as QuestionContext,
     Space as Space,
     Vectors as Vectors,
+    describe_part as describe_part,
+    hex_key as hex_key,
+    json_integers as json_integers,
 )
 from cloister.core.budget import (
     Budget as Budget,
@@ -17,6 +23,8 @@ from cloister.core.capabilities import (
     HasCutBoundaries as HasCutBoundaries,
     Joining as Joining,
     PredictsError as PredictsError,
+    chooses_k as chooses_k,
+    slack as slack,
 )
 from cloister.core.clustering import (
     Clustering as Clustering,
@@ -31,6 +39,7 @@ from cloister.core.domains import (
     Ball as Ball,
     Box as Box,
     Domain as Domain,
+    Lattice as Lattice,
 )
 from cloister.core.encoding import (
     Progress as Progress,
@@ -59,6 +68,7 @@ from cloister.core.lattice import (
     CAP as CAP,
     Bound as Bound,
     shrink as shrink,
+    squared_lengths as squared_lengths,
 )
 from cloister.core.nearest import (
     NearestCenter as NearestCenter,
@@ -68,6 +78,7 @@ from cloister.core.plain_data import (
 )
 from cloister.core.population import Population as Population
 from cloister.core.questions import (
+    MOST_ROUNDS as MOST_ROUNDS,
     Question as Question,
     Round as Round,
     Rows as Rows,
@@ -81,6 +92,7 @@ from cloister.core.randomness import (
     skellam_ratio as skellam_ratio,
 )
 from cloister.core.registry.components import (
+    Role as Role,
     Spec as Spec,
     component as component,
     option as option,
@@ -94,7 +106,10 @@ from cloister.core.registry.making import (
     make as make,
 )
 from cloister.core.reports import (
+    Gain as Gain,
+    Proportion as Proportion,
     ReportFacts as ReportFacts,
+    ReportLaw as ReportLaw,
 )
 from cloister.core.roles import (
     Channel as Channel,
@@ -133,8 +148,11 @@ from cloister.core.types import (
     Ints as Ints,
 )
 from cloister.noise.channel import (
+    LookupTable as LookupTable,
     TensorChannel as TensorChannel,
     Threshold as Threshold,
+    UnpicklableTable as UnpicklableTable,
+    lookup_table as lookup_table,
 )
 from cloister.noise.distributions import (
     UP as UP,

@@ -131,6 +131,19 @@ def test_the_names_are_those_of_python() -> None:
     assert wanted <= {field.name for field in attrs.fields(Request)}
 
 
+def test_each_field_of_a_request_is_an_option_and_a_parameter() -> None:
+    """A layer's field, for one: whoever adds it sees here what has forgotten it."""
+    import cloister
+    from cloister.run.request import Request
+
+    fields = {field.name for field in attrs.fields(Request)}
+    elsewhere = {"parties": "pool commands", "laws": "the statement of a pool", "rows": "public_rows"}
+    assert fields - set(declared(RunOptions)) == set(elsewhere), "an option in commands/options.py"
+    renamed = {"k": "n_clusters", "seed": "random_state"}
+    missing = fields - set(inspect.signature(cloister.KMeans).parameters)
+    assert missing == {"parties", "laws", *renamed}, "a parameter in estimators/base.py"
+
+
 def test_delta_has_one_default_and_a_command_with_another_says_why() -> None:
     import cloister
     from cloister.accounting import Ledger, PrivacyTarget

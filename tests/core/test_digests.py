@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core import plain_data
-from cloister.core.buckets import BundleArrays, Space, described, integers
+from cloister.core.buckets import BundleArrays, Space, describe_part, json_integers
 from cloister.core.budget import Budget, Share
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Refused
@@ -149,9 +149,9 @@ def test_what_is_nested_deeper_than_python_reads_is_no_json() -> None:
 
 
 def test_integers_that_many_readers_would_round_are_text() -> None:
-    assert integers([0, 2**53 - 1, 2**53, -(2**60)]) == [0, 2**53 - 1, str(2**53), str(-(2**60))]
+    assert json_integers([0, 2**53 - 1, 2**53, -(2**60)]) == [0, 2**53 - 1, str(2**53), str(-(2**60))]
 
 
 def test_an_object_that_cannot_be_described_is_refused_with_what_to_do() -> None:
     with pytest.raises(Refused, match=r"One cannot be described .* ask the author of its plugin"):
-        described(One(1), BundleArrays())
+        describe_part(One(1), BundleArrays())

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from cloister.core.domains import REACH
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound, shrink, squares
+from cloister.core.lattice import Bound, shrink, squared_lengths
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=120)
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -101,8 +101,8 @@ def test_a_squared_length_is_the_double_next_to_it(dimension: int, most: int) ->
     rows = np.random.default_rng(5).integers(-most, most, (20, dimension))
     rows[0] = most - 1
     exact = [float(l2_squared(row)) for row in rows]
-    assert squares(rows).tolist() == exact
-    beside = squares(np.vstack([rows, np.full(dimension, np.iinfo(np.int64).min)]))
+    assert squared_lengths(rows).tolist() == exact
+    beside = squared_lengths(np.vstack([rows, np.full(dimension, np.iinfo(np.int64).min)]))
     assert beside[:-1].tolist() == exact, "a row beside one that no lattice has"
     assert beside[-1] >= 2.0**62
 
@@ -111,5 +111,5 @@ def test_a_squared_length_of_2_to_62_and_more_is_that_of_its_row_alone() -> None
     """No lattice point has one, and a row beside it that is longer still changes nothing."""
     rows = np.random.default_rng(6).integers(2**30, 7 * 2**30 // 5, (20, 4))
     assert all(2**62 <= l2_squared(row) < 2**63 for row in rows)
-    beside = squares(np.vstack([rows, np.full(4, np.iinfo(np.int64).min)]))
-    assert squares(rows).tolist() == beside[:-1].tolist()
+    beside = squared_lengths(np.vstack([rows, np.full(4, np.iinfo(np.int64).min)]))
+    assert squared_lengths(rows).tolist() == beside[:-1].tolist()

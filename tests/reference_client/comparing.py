@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.buckets import Bucketing, BundleArrays, Vectors, described
+from cloister.core.buckets import Bucketing, BundleArrays, Vectors, describe_part
 from cloister.core.domains import Lattice
 from cloister.core.lattice import shrink
 from cloister.core.types import Floats, Ints
@@ -18,7 +18,7 @@ from tests.reference_client.words import opened
 def as_devices_read(part: object) -> Any:
     """What a device reads of a public object: its JSON, with the arrays in it opened."""
     arrays = BundleArrays()
-    text = json.dumps(described(part, arrays), sort_keys=True, allow_nan=False)
+    text = json.dumps(describe_part(part, arrays), sort_keys=True, allow_nan=False)
     return opened(json.loads(text), bytes(arrays.content))
 
 

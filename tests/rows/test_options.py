@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +71,20 @@ def test_an_option_of_another_place_is_refused_by_its_name(where: Where, tmp_pat
         if option.only not in (None, where):
             with pytest.raises(InvalidInput, match=name):
                 population_of(rows, Reading(**{name: "x"}))
+
+
+@pytest.mark.thorough
+def test_an_option_of_rows_stands_in_three_places(tmp_path: Path) -> None:
+    """Its declaration, the reader that obeys it and its test: what is asserted here follows by itself."""
+    (tmp_path / "rows.csv").write_text("x,y\n" + "0,0\n" * 40, "utf-8")
+    command = [sys.executable, "-m", "tests.rows.one_more_option", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["obeyed"] == ["Python", "flag", "config"]
+    assert "Skip lines of CSV that begin with it." in seen["help"]
+    assert "comment" in seen["elsewhere"]
+    assert seen["compared"], "a run that resumes does not see that the option has changed"
 
 
 def test_names_of_users_are_for_rows_in_memory_and_given_once(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Generic
@@ -65,6 +68,48 @@ def test_digests_schedules_texts_and_results_are_as_they_were(name: str, monkeyp
         GOLDEN.write_text(json.dumps({**golden, name: facts}, indent=1, sort_keys=True) + "\n", "utf-8")
     else:
         assert facts == golden[name]
+
+
+FOLDER = Path(stack.__file__).parent
+READERS = {path.stem for path in FOLDER.glob("*.py") if re.search(r"^def read\(", path.read_text("utf-8"), re.M)}
+"""Files of layers."""
+
+KNOWING = {
+    "run/layers/stack.py": "LAYERS",
+    "run/layers/levels.py": "its notes come last, and it may wrap nothing",
+    "lab/comparing/conditions.py": "units of distance for the costs of rivals",
+}
+"""Files that know a layer by name, and why."""
+
+
+def test_a_layer_that_is_forgotten_somewhere_is_named() -> None:
+    """It stands in four places: its component, that one's Spec, its file (whose reader ``LAYERS`` names), and the
+    request's fields, of which ``tests/commands/test_options.py`` sees that each is an option and a parameter."""
+    listed = {reader.__module__.rpartition(".")[2] for reader in stack.LAYERS}
+    assert listed == READERS, "files in run/layers, and their readers in LAYERS of run/layers/stack.py"
+    case = Case({"method": "hst-means", "describe": ["stay"], "describe_words": "notes", "zoom": 0.1})
+    around = set(fit(case.request, case.population, noise=NoiseRng.for_tests(1)).method)
+    stated = {spec.adds for spec in installed.built_in().specs("Method") if spec.adds}
+    assert stated - around == set(), "in the manifest of methods, and no layer in run/layers asks for it"
+
+
+def known_layers(path: Path) -> set[str]:
+    """Layers whose module, reader or class a file imports."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "cloister.run.layers":
+            names |= {alias.name for alias in node.names} & READERS
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("cloister.run.layers."):
+            layer = import_module(str(node.module))
+            names |= {alias.name for alias in node.names if hasattr(getattr(layer, alias.name), "around")} - {"Layer"}
+    return names
+
+
+def test_no_other_file_knows_a_layer_by_name() -> None:
+    files = {
+        path.relative_to(FOLDER.parents[1]).as_posix(): known_layers(path) for path in FOLDER.parents[1].rglob("*.py")
+    }
+    assert {path for path, layers in files.items() if layers} == set(KNOWING)
 
 
 # a sixth layer: its component, its reader, its Spec, one name in LAYERS and one field of the request

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.buckets import BundleArrays, described, integers, key
+from cloister.core.buckets import BundleArrays, describe_part, hex_key, json_integers
 from cloister.core.domains import Ball, Box
 from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.local.coins import multiply_shift
@@ -45,7 +45,7 @@ def _child(rng: PublicRng, names: tuple[str | int, ...]) -> dict[str, Any]:
 
 def _word(rng: PublicRng, user: int) -> dict[str, Any]:
     (found,) = rng.of_users(np.array([user], np.uint64))
-    return {"key": key(rng), "u": str(user), "word": f"{int(found):016x}"}
+    return {"key": hex_key(rng), "u": str(user), "word": f"{int(found):016x}"}
 
 
 def _below(word: int, m: int) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _below(word: int, m: int) -> dict[str, Any]:
 def _hash(rng: PublicRng, user: int, bucket: int, symbols: int) -> dict[str, Any]:
     hashes = Hashes(rng, symbols)
     (found,) = hashes.of(np.array([user], np.uint64), np.array([bucket]))
-    (x,) = integers([bucket])
+    (x,) = json_integers([bucket])
     return {**hashes.bundled, "v": str(user), "x": x, "k": symbols, "hash": int(found)}
 
 
@@ -73,7 +73,11 @@ def _snaps(domain: Box | Ball) -> list[dict[str, Any]]:
     ]
     found = domain.snap(np.array(rows))
     return [
-        {"domain": described(domain, BundleArrays()), "row": list(map(float, row)), "lattice": list(map(int, lattice))}
+        {
+            "domain": describe_part(domain, BundleArrays()),
+            "row": list(map(float, row)),
+            "lattice": list(map(int, lattice)),
+        }
         for row, lattice in zip(rows, found, strict=True)
     ]
 

@@ -13,10 +13,10 @@ from cloister_baselines.naive_noise import NaiveNoise
 from scipy.stats import chisquare
 
 import cloister
-from cloister.core.domains import Box
 from cloister.core.encoding import encode_lattice
 from cloister.metrics import nicv
 from cloister.plugin import (
+    Box,
     Budget,
     InvalidInput,
     Local,

@@ -130,15 +130,11 @@ def _study(
     progress: Callable[[int, int], None],
 ) -> Study:
     """Run the study. Args: out (file that keeps every finished run), progress."""
-    from cloister.lab.comparing import compare as run
-    from cloister.lab.comparing.conditions import READ
+    from cloister.lab.comparing import Terms, compare as run
+    from cloister.lab.comparing.terms import READ
 
-    return run(
-        rows,
+    terms = Terms(
         k=options.k,
-        epsilons=_numbers(settings.epsilons, "--epsilon"),
-        methods=settings.methods,
-        runs=10 if settings.runs is None else settings.runs,
         bounds=READ if options.bounds is None else options.bounds,
         delta="auto" if settings.delta in (None, "auto") else _number(settings.delta, "--delta"),
         public_rows=options.public_rows,
@@ -147,6 +143,13 @@ def _study(
         zoom="auto" if options.zoom is None else share_or_word(options.zoom),
         trust=options.trust,
         start=options.start,
+    )
+    return run(
+        rows,
+        terms,
+        epsilons=_numbers(settings.epsilons, "--epsilon"),
+        methods=settings.methods,
+        runs=10 if settings.runs is None else settings.runs,
         rivals=settings.rivals or (),
         workers=reading.workers,
         out=out,

@@ -19,7 +19,7 @@ from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.accounting.ledger.database import DatasetStatus
+    from cloister.accounting import DatasetStatus
 
 SHOWN = 12
 """Maximum number of columns of a run that are shown; --json has all."""
@@ -57,7 +57,8 @@ def declare(
     note: Annotated[str | None, by_itself(LedgerOptions, "note").option] = None,
 ) -> None:
     """Declare a data set with its lifetime budget."""
-    from cloister.accounting.ledger.ledger import Ledger, checked_lifetime
+    from cloister.accounting import Ledger
+    from cloister.accounting.ledger.ledger import checked_lifetime
 
     if composition not in ("basic", "zcdp"):
         raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
@@ -78,7 +79,7 @@ def declare(
 @ledger_app.command("show")
 def show_ledger(ledger: LedgerFile, as_json: AsJson = False) -> None:
     """Show budgets, spending, and runs that were interrupted."""
-    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.accounting import Ledger
 
     datasets = Ledger.open(ledger).status()
     if as_json:
@@ -95,7 +96,7 @@ def export(
     ],
 ) -> None:
     """Write the ledger as CSV or JSON for an audit."""
-    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.accounting import Ledger
     from cloister.run.saving import checked_target, put
 
     target, datasets = checked_target(out, (".csv", ".json"), "ledgers"), Ledger.open(ledger).status()
@@ -115,7 +116,7 @@ def give_back(
 
     The .count file beside the ledger proves that it asked none, unless both were restored from a backup.
     """
-    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.accounting import Ledger
 
     returned = Ledger.open(ledger).give_back(run)
     with printing(lambda: f"run {run} is given back, which 'cloister ledger show {plain(str(ledger))}' shows"):
@@ -135,7 +136,7 @@ def result(
 
     Reads no rows, and spends nothing.
     """
-    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.accounting import Ledger
     from cloister.run.result import Result
     from cloister.run.saving import checked_target
 
@@ -186,7 +187,7 @@ def _table(datasets: Sequence[DatasetStatus]) -> str:
     """Return all runs as CSV, a column per field; texts that begin like a formula get a quote in front."""
     import attrs
 
-    from cloister.accounting.ledger.database import RunStatus
+    from cloister.accounting import RunStatus
 
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")

@@ -62,7 +62,7 @@ class Bundled(Protocol):
         ...
 
 
-def key(rng: PublicRng) -> str:
+def hex_key(rng: PublicRng) -> str:
     """Return the 16 bytes of a public key that ``PublicRng.of_users`` uses, in hex: 8 to add, 8 to flip bits by."""
     return rng.key[:16].hex()
 
@@ -71,12 +71,12 @@ EXACT_JSON = 2**53
 """Bound from which an integer is written as decimal text: many JSON readers hold numbers in float64."""
 
 
-def integers(values: Iterable[int]) -> list[int | str]:
+def json_integers(values: Iterable[int]) -> list[int | str]:
     """Return JSON integers below 2^53, and decimal text from there on."""
     return [value if abs(value) < EXACT_JSON else str(value) for value in map(int, values)]
 
 
-def described(part: object, arrays: BundleArrays) -> Mapping[str, Any]:
+def describe_part(part: object, arrays: BundleArrays) -> Mapping[str, Any]:
     """Return a public object's description.
 
     Raises:
@@ -85,7 +85,7 @@ def described(part: object, arrays: BundleArrays) -> Mapping[str, Any]:
     if not isinstance(part, Bundled):
         raise Refused(
             f"{type(part).__name__} cannot be described to devices that run no Python: ask the author of its plugin "
-            f"for a method 'bundled' (cloister.core.buckets)"
+            f"for a method 'bundled' (cloister.plugin.Bundled)"
         )
     return part.bundled(arrays)
 
@@ -188,7 +188,7 @@ class FinestLevel:
         return self.levels.locate(rows)[:, -1:]
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "last", "sizes": integers(self.space.sizes), "of": described(self.levels, arrays)}
+        return {"kind": "last", "sizes": json_integers(self.space.sizes), "of": describe_part(self.levels, arrays)}
 
 
 @final

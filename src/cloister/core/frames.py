@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, described
+from cloister.core.buckets import BundleArrays, describe_part
 from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -25,8 +25,8 @@ GRADES = 2 * OCTAVES * STEPS
 """Number of grades of positive numbers; negative ones have as many."""
 
 GROUP = 0.04
-"""Of the rows: a frame that is looked for leaves no group of so many with its middle outside. The least share of the
-budget by which that can be promised is taken; if there is none, the largest, and what it can promise is stated."""
+"""Fraction of the rows; no group that is larger has its middle outside a frame that is looked for. The smallest share
+of the budget that can promise this is taken; if none can, the largest, and what it can promise is stated."""
 
 UNKNOWN = (-(2.0**OCTAVES), 2.0**OCTAVES)
 """Bounds that stand for an unknown range."""
@@ -108,7 +108,7 @@ class DropColumns:
         return self.first.snap(rows[:, : self.first.dimension])
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "without", "beside": self.others, "first": described(self.first, arrays)}
+        return {"kind": "without", "beside": self.others, "first": describe_part(self.first, arrays)}
 
 
 @final
@@ -163,7 +163,7 @@ class SignLogScale:
         return points
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "graded", "columns": self.columns, "others": described(self.others, arrays)}
+        return {"kind": "graded", "columns": self.columns, "others": describe_part(self.others, arrays)}
 
 
 def grades(values: Floats) -> Ints:

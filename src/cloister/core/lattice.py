@@ -57,7 +57,7 @@ class Bound:
             )
 
 
-def squares(vectors: Ints) -> Floats:
+def squared_lengths(vectors: Ints) -> Floats:
     """Return squared lengths (n,) of vectors (n, d), each a function of its vector alone, on every machine.
 
     They are exact below 2^53, and rounded once below 2^62 (no lattice point is longer).

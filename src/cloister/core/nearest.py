@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
+from cloister.core.buckets import BundleArrays, Space, json_integers
 from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import Floats, Ints
 
@@ -119,7 +119,7 @@ class NearestCenter:
         return nearest, distance + np.vecdot(rows, rows) if squared else distance
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        sizes, centers = integers(self.space.sizes), arrays.add(self.centers)
+        sizes, centers = json_integers(self.space.sizes), arrays.add(self.centers)
         return {"kind": "centers", "sizes": sizes, "centers": centers, "within": self.within}
 
     def offsets(self) -> Offsets:

@@ -124,7 +124,7 @@ class PrivateClusterer(ReleasedCenters):
         self.start = start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return parameters by name; if deep, also those of a method given as a component (``method__rounds``)."""
+        """Return parameters by name; if deep, also those of a method given as a component (see ``set_params``)."""
         params: dict[str, Any] = super().get_params(deep=deep)
         below = deep and not isinstance(self.method, str)
         return {**params, **(parameters(self.method, "method") if below else {})}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cloister.core.registry.components import Spec
-from cloister.core.registry.hooks import hookimpl
+from cloister.plugin import Spec, hookimpl
 from cloister.plugins.manifest import components
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from cloister.core.registry.components import Role, Spec
+from cloister.plugin import Role, Spec
 from cloister.plugins.methods.manifest import CHANG, COHEN, methods
 from cloister.plugins.oracles.manifest import oracles
 

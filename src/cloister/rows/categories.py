@@ -86,7 +86,7 @@ class Category:
 
 
 REMEMBERED = 2**16
-"""Most distinct cells of a piece whose codes are cached: memory stays bounded."""
+"""Limit on the distinct cells of a piece whose codes are cached: memory stays bounded."""
 
 WRITTEN_ALIKE: frozenset[type] = frozenset({str, int, float, bool})
 """Types whose equal cells have one text, so that codes can be cached by cell: 0.0 and -0.0 are both 0. Of other types
@@ -94,7 +94,7 @@ the first cell would decide about those that equal it: 1.5 and 1.50 of decimals,
 """
 
 LONGEST = 640
-"""Most digits of a whole number that is written out: Python may refuse to write more."""
+"""Limit on the digits of a whole number that is written out: Python may refuse to write more."""
 
 BEYOND = 10**LONGEST
 TOO_LONG = ""

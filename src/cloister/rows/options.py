@@ -17,7 +17,7 @@ Where: TypeAlias = Literal["memory", "files", "databases"]
 """Places of rows."""
 
 Missing: TypeAlias = Literal["refuse", "drop"]
-"""What is done with rows that have a missing or infinite cell."""
+"""Treatment of rows that have a missing or infinite cell."""
 
 
 def as_missing(value: str) -> Missing:

@@ -22,7 +22,7 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.rows.options import Missing, Reading, as_missing
+from cloister.rows.options import Missing, Reading, as_missing, options_of_rows
 from cloister.rows.selection import Selection
 
 V = TypeVar("V")
@@ -239,22 +239,23 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
 
 def reading_fingerprints(chosen: Selection, reading: Reading) -> dict[str, bytes]:
     """Return fingerprints (``core.fingerprints``) of what decides how a table's cells become rows, by option."""
-    categories: list[list[str | int]] = [
-        [category.column, len(category.values), *category.values] for category in chosen.categories
-    ]
-    return option_fingerprints(
-        {
-            "--columns (columns=)": chosen.used,
-            "--category (categories=)": [value for category in categories for value in category],
-            "--describe-words (describe_words=)": [
-                value for texts in chosen.texts for value in (texts.column, texts.most)
-            ],
-            "--missing (missing=)": [as_missing(reading.missing or "refuse")],
-            "--user-column (user_column=)": [] if reading.user_column is None else [reading.user_column],
-            "--delimiter (delimiter=)": [reading.delimiter] if reading.delimiter else [],
-            "--encoding (encoding=)": [reading.encoding] if reading.encoding else [],
-        }
-    )
+    resolved: dict[str, Sequence[str | int]] = {
+        "--columns (columns=)": chosen.used,
+        "--category (categories=)": [
+            value
+            for category in chosen.categories
+            for value in (category.column, len(category.values), *category.values)
+        ],
+        "--describe-words (describe_words=)": [value for texts in chosen.texts for value in (texts.column, texts.most)],
+        "--missing (missing=)": [as_missing(reading.missing or "refuse")],
+    }
+    stated = {
+        f"{option.flag} ({name}=)": getattr(reading, name)
+        for name, option in options_of_rows().items()
+        if option.decides_rows
+    }
+    others = {name: [] if value is None else [value] for name, value in stated.items() if name not in resolved}
+    return option_fingerprints({**resolved, **others})
 
 
 UNUSABLE = (

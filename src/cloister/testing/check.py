@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias, final, get_args
 
 import attrs
 
-from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.core.registry.components import Role, options_of
+from cloister.core.registry.components import options_of
+from cloister.plugin import InvalidInput, MissingExtra, Role, UnknownName
 
 Kind: TypeAlias = Role | Literal["Bucketing", "Vectors"]
 """The registry's roles, and the bucketings and vectors that methods build questions from."""

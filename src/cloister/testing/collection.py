@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
-from cloister.core.registry.making import filled
-from cloister.core.trust import Local, Shuffled
+from cloister.plugin import InvalidInput, Local, MissingExtra, Shuffled, filled
 from cloister.testing.check import MADE_BY_FUNCTION, Check, checked_roles, name_of
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks.declarations import (

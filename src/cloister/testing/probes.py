@@ -10,14 +10,24 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import RingVector, whole_noise
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound, shrink
-from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.shuffling import in_messages
-from cloister.core.trust import Aggregated, Central
-from cloister.core.types import Floats, Ids, Ints
+from cloister.plugin import (
+    Aggregated,
+    Bound,
+    BucketedVectors,
+    Budget,
+    Central,
+    Floats,
+    Ids,
+    Ints,
+    InvalidInput,
+    Measure,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Space,
+    shrink,
+)
 from cloister.testing.check import require, role_of
 
 UNIT = 2.0**-10

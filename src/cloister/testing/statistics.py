@@ -13,7 +13,7 @@ from typing import Protocol, final
 import attrs
 import numpy as np
 
-from cloister.core.types import Bools, Floats
+from cloister.plugin import Bools, Floats
 
 ALARM = 1e-6
 """Maximum probability that one check blames a component that keeps the law."""

@@ -20,16 +20,25 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.clustering import Problem
-from cloister.core.domains import Box
-from cloister.core.encoding import summarise_rows
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.questions import OpenedQuestion, Question, Round, count, vector_sum
-from cloister.core.randomness import NoiseRng, PublicRng, unit_floats
-from cloister.core.session import Session
-from cloister.core.types import Floats, Ints
+from cloister.core.questions import OpenedQuestion
+from cloister.core.randomness import unit_floats
+from cloister.plugin import (
+    Bound,
+    Box,
+    Floats,
+    Ints,
+    InvalidInput,
+    NoiseRng,
+    Problem,
+    PublicRng,
+    Question,
+    Round,
+    Session,
+    Space,
+    count,
+    summarise_rows,
+    vector_sum,
+)
 from cloister.testing.check import Violation, role_of
 from cloister.testing.probes import PAYABLE, Shape, budget_of, noised
 

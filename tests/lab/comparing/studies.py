@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from cloister.lab.comparing import Study, compare
+import attrs
+
+from cloister.lab.comparing import Study, Terms, compare
 from cloister.lab.generated import blobs
 
 ROWS = blobs(600, 3, 3, seed=1).numbers
@@ -13,7 +15,10 @@ QUICK: dict[str, Any] = {"k": 3, "epsilons": [1.0], "methods": ["fastlloyd"], "r
 
 
 def study(**given: Any) -> Study:
-    return compare(given.pop("rows", ROWS), **{**QUICK, **given})
+    """A study under terms and with arguments that are given by name."""
+    asked = {**QUICK, **given}
+    terms = Terms(**{name: asked.pop(name) for name in attrs.fields_dict(Terms) if name in asked})
+    return compare(asked.pop("rows", ROWS), terms, **asked)
 
 
 @cache

@@ -30,19 +30,29 @@ from typing import Final, Generic
 
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Errors, Problem
-from cloister.core.domains import Domain
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
 from cloister.core.reproducible_math import few_bits, lengths, powers, standard_normals
-from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver
-from cloister.core.session import Session
-from cloister.core.trust import Local, T
-from cloister.core.types import Floats
+from cloister.plugin import (
+    Budget,
+    Clustering,
+    Coreset,
+    Counts,
+    Domain,
+    Errors,
+    Floats,
+    FrequencyOracle,
+    Local,
+    NearestCenter,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Session,
+    Space,
+    T,
+    component,
+    count,
+    option,
+    slot,
+)
 from cloister.plugins.methods.post_processing import middle_shrinkage, place_clusters
 from cloister.plugins.methods.rounds import equal_cells
 

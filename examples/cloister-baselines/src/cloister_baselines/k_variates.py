@@ -26,17 +26,27 @@ from typing import Generic
 
 import numpy as np
 
-from cloister.core.buckets import FinestLevel
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.errors import InvalidInput
-from cloister.core.questions import Rows, count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
 from cloister.core.reproducible_math import lengths, powers
-from cloister.core.roles import FrequencyOracle, TreeBuilder, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    Clustering,
+    FinestLevel,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    InvalidInput,
+    Problem,
+    PublicRng,
+    Rows,
+    Session,
+    T,
+    TreeBuilder,
+    VectorSumOracle,
+    component,
+    count,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.post_processing import group_sizes, nearest
 
 MAX_NODES = 2**16

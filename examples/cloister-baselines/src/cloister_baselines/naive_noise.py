@@ -18,19 +18,30 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, QuestionContext, Space, integers
-from cloister.core.budget import Budget, Measure
-from cloister.core.clustering import Clustering, Coreset, Problem
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.questions import Rows, vector_sum
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import component, slot
-from cloister.core.roles import NonPrivateSolver
-from cloister.core.session import Session
-from cloister.core.trust import Local
-from cloister.core.types import Ints
-from cloister.noise.channel import LookupTable
+from cloister.plugin import (
+    Bound,
+    Budget,
+    BundleArrays,
+    Clustering,
+    Coreset,
+    Ints,
+    InvalidInput,
+    Local,
+    LookupTable,
+    Measure,
+    NoiseRng,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    QuestionContext,
+    Rows,
+    Session,
+    Space,
+    component,
+    json_integers,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.oracles.local.question import Keeping
 from cloister.plugins.oracles.local.reports import Kept
 from cloister.plugins.oracles.local.vectors.channel import Randomised, VectorAnswers, answers, randomiser_option
@@ -82,7 +93,7 @@ class OneBucketEach:
         return np.zeros((len(rows), 1), np.int64)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "one", "sizes": integers(self.space.sizes)}
+        return {"kind": "one", "sizes": json_integers(self.space.sizes)}
 
 
 @final

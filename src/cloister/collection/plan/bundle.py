@@ -20,16 +20,15 @@ from typing import Any, final
 
 import attrs
 
+from cloister.accounting import PrivacyTarget, Spent
 from cloister.accounting.accountant import ROUNDING
-from cloister.accounting.composition import Spent
-from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import asked_share
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.promise import promise
 from cloister.collection.plan.transcript import Transcript, transcript_of
 from cloister.collection.wire.answers import layout_of
-from cloister.core.buckets import BundleArrays, described, key
+from cloister.core.buckets import BundleArrays, describe_part, hex_key
 from cloister.core.budget import Event, Share
 from cloister.core.errors import Damaged, Refused
 from cloister.core.plain_data import parsed
@@ -179,7 +178,7 @@ def _of_round(round: Round[Any], plan: CollectionPlan, arrays: BundleArrays) -> 
     bodies = zip(round.parts, layout.bodies, strict=True)
     return {
         "asked": asked_share(round),
-        "domain": described(round.domain, arrays),
+        "domain": describe_part(round.domain, arrays),
         "bucketings": bucketings,
         "questions": [_question(part, plan, body.bytes, bucketings, arrays) for part, body in bodies],
         "drawings": [{"questions": list(slot.questions), "bytes": slot.bytes} for slot in layout.slots],
@@ -191,7 +190,7 @@ def _question(
     part: OpenedQuestion, plan: CollectionPlan, body_bytes: int, bucketings: list[Any], arrays: BundleArrays
 ) -> dict[str, Any]:
     """Describe a question, and add its bucketing to the list unless it is there."""
-    buckets = described(part.cells, arrays)
+    buckets = describe_part(part.cells, arrays)
     if buckets not in bucketings:
         bucketings.append(buckets)
     events = part.channel.events
@@ -199,9 +198,9 @@ def _question(
     epsilon = spent.pure if local else spent.epsilon(plan.total.delta)
     return {
         "bucketing": bucketings.index(buckets),
-        "vectors": None if part.vectors is None else described(part.vectors, arrays),
+        "vectors": None if part.vectors is None else describe_part(part.vectors, arrays),
         "share": None if part.user_share is None else _share(part.user_share),
-        "channel": described(part.channel, arrays),
+        "channel": describe_part(part.channel, arrays),
         "messages": messages(part),
         "body_bytes": body_bytes,
         "epsilon": epsilon,
@@ -217,4 +216,4 @@ def _alone(spent: Spent) -> float | None:
 
 def _share(share: Share) -> dict[str, Any]:
     """Describe a share in whole numbers: a product with a power of two is exact."""
-    return {"key": key(share.rng), "from": math.ceil(share.low * UNIT), "to": math.ceil(share.high * UNIT)}
+    return {"key": hex_key(share.rng), "from": math.ceil(share.low * UNIT), "to": math.ceil(share.high * UNIT)}

@@ -7,7 +7,7 @@ from typing import Any, Self, final
 
 import attrs
 
-from cloister.accounting.composition import Spent
+from cloister.accounting import Spent
 from cloister.collection.wire.answers import NUMBER, report_types
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from cloister.accounting.accountant import Accountant
+from cloister.accounting import Accountant, PrivacyTarget
 from cloister.accounting.budgeting import problem_of
-from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import Size, Step
 from cloister.collection.plan.crowd import Crowd

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cloister.accounting.composition import Spent
-from cloister.accounting.privacy_target import PrivacyTarget
+from cloister.accounting import PrivacyTarget, Spent
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.questions import Round
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import attrs
 
 from cloister._version import __version__
-from cloister.accounting.accountant import Accountant
+from cloister.accounting import Accountant
 from cloister.collection.plan.bundle_folder import missing_bundle_reason
 from cloister.collection.plan.costs import Size, Step, sent_bytes
 from cloister.collection.plan.crowd import Crowd
@@ -77,12 +77,7 @@ def publish(
     Accountant(plan.total, plan.problem.budget).forecast([round.events for round in rounds])
     if not rounds:
         raise InvalidInput(f"'{name}' as composed asks no question: there is nothing to plan")
-    shuffled = rounds[0].trust is Shuffled
-    if shuffled and len(rounds) > 1:
-        raise InvalidInput(
-            f"'{name}' as composed asks {len(rounds)} rounds, but a plan of trust Shuffled has one: choose one-round, "
-            f"and state all bounds without --zoom, which asks a round of its own"
-        )
+    crowd = _crowd(rounds, name)
     steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
     made = CollectionPlan(
@@ -99,10 +94,22 @@ def publish(
         warnings=warnings(plan, outlook),
         version=__version__,
         schedule=steps if len(steps) > 1 else (),
-        crowd=Crowd.of(rounds[0]) if shuffled else None,
+        crowd=crowd,
         categories={category.column: category.values for category in table.categories},
     )
     return _round_trip(made, plan.choice)
+
+
+def _crowd(rounds: Sequence[Round[Any]], name: str) -> Crowd | None:
+    """Return the crowd that a plan of trust Shuffled needs. Raises: InvalidInput: it would ask several rounds."""
+    if rounds[0].trust is not Shuffled:
+        return None
+    if len(rounds) > 1:
+        raise InvalidInput(
+            f"'{name}' as composed asks {len(rounds)} rounds, but a plan of trust Shuffled has one: choose one-round, "
+            f"and state all bounds without --zoom, which asks a round of its own"
+        )
+    return Crowd.of(rounds[0])
 
 
 def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:

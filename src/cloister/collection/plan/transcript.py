@@ -25,7 +25,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.accounting.privacy_target import PrivacyTarget
+from cloister.accounting import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.durable_files import atomic_file
 from cloister.collection.plan.plan import CollectionPlan

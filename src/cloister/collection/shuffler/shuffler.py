@@ -116,6 +116,7 @@ def shuffle(
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
     progress = progress or (lambda n: None)
     form, secret, name = ReleaseForm(opened.hash, round), noise.child("shuffle"), secrets.token_bytes(16)
+    min_people = opened.crowd.min_honest_users
     with open_engine(engine, workers, scheduler) as runner, _work_folder(target) as folder:
         senders = Senders(reports, opened, round, strict, progress, runner)
         place, work = folder / "release", folder / "scattered"
@@ -126,20 +127,29 @@ def shuffle(
             return Release(place, form, name, messages)
 
         if runner.apart:
-            folders = scatter_in_parts(runner, senders, work, form.width, secret, progress)
-            _refuse_few(senders.intake, opened.crowd.min_honest_users)
-            count, files = release_in_parts(runner, folders, work, form.width, secret, new_release, progress)
+            count, files = _in_parts(runner, senders, min_people, work, form.width, secret, new_release, progress)
         else:
-            count, files = _in_this_process(
-                senders,
-                opened.crowd.min_honest_users,
-                Scattered(work, form.width, secret),
-                new_release,
-                progress,
-            )
+            scattered = Scattered(work, form.width, secret)
+            count, files = _in_this_process(senders, min_people, scattered, new_release, progress)
         shutil.rmtree(work)
         _publish(place, target)
     return ShuffleResult(opened.hash, target, senders.intake.accepted, count, files, senders.intake)
+
+
+def _in_parts(
+    engine: Engine,
+    senders: Senders,
+    min_people: int,
+    work: Path,
+    width: int,
+    rng: NoiseRng,
+    new_release: Callable[[int], Release],
+    progress: Callable[[int], None],
+) -> tuple[int, int]:
+    """Shuffle on an engine's workers as ``_in_this_process`` does here."""
+    folders = scatter_in_parts(engine, senders, work, width, rng, progress)
+    _refuse_few(senders.intake, min_people)
+    return release_in_parts(engine, folders, work, width, rng, new_release, progress)
 
 
 def _in_this_process(

@@ -1,4 +1,4 @@
-"""Who learns what under which collusion: the statement of every mode, in the words of the paper's section 3.
+"""Statement of every mode: who learns what under which collusion, in the words of the paper's section 3.
 
 "Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section
 3). A party that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's

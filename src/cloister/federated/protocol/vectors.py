@@ -95,7 +95,7 @@ Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
 @final
 @attrs.frozen
 class PoolRounds:
-    """All rounds of a session, from a forecast.
+    """Rounds of a session, from its forecast.
 
     Args:
         rounds, settlings: as in ``Session``.

@@ -9,5 +9,6 @@ from __future__ import annotations
 from cloister.lab.comparing.comparison import compare
 from cloister.lab.comparing.contenders import Contender
 from cloister.lab.comparing.study import Study
+from cloister.lab.comparing.terms import Terms
 
-__all__ = ["Contender", "Study", "compare"]
+__all__ = ["Contender", "Study", "Terms", "compare"]

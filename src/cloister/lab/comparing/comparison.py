@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -15,21 +16,19 @@ from threadpoolctl import threadpool_limits
 from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import own_number
-from cloister.core.trust import trust_named
 from cloister.core.types import Floats
-from cloister.lab.comparing.conditions import READ, Conditions, is_read, population_of
+from cloister.lab.comparing.conditions import Conditions, population_of
 from cloister.lab.comparing.contenders import Contender, contenders_of
 from cloister.lab.comparing.rivals import FLAWS, check_rival, rival_centers
 from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
+from cloister.lab.comparing.terms import Terms, is_read
 from cloister.metrics import nicv, reference_centers
 from cloister.rows.options import Reading
 from cloister.rows.workers.processes import GUARD, end, pool_of, starting
 from cloister.rows.workers.threads import cores
 from cloister.run.fit import fit, source
 from cloister.run.layers.levels import method_of
-from cloister.run.layers.warm_start import Start
 from cloister.run.request import prepare
 from cloister.run.saving import checked_target
 
@@ -152,23 +151,15 @@ MAX_WORKERS = 1024
 
 def compare(
     rows: Any,
+    terms: Terms,
     *,
-    k: int | tuple[int, int] | str,
     epsilons: float | Sequence[float],
     methods: Iterable[str | Contender] | None = None,
     runs: int = 10,
-    bounds: Any = READ,
-    delta: float | Literal["auto"] = "auto",
-    public_rows: int | None = None,
-    scale: Any = None,
-    rows_per_user: int | None = None,
-    zoom: str | float = "auto",
-    trust: str | None = None,
-    start: Any = None,
     rivals: Iterable[str] = (),
     workers: int | None = 1,
     out: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
     reading: Reading | None = None,
     **options: Any,
 ) -> Study:
@@ -179,19 +170,10 @@ def compare(
 
     Args:
         rows: (n, d) array or data frame, paths of files, or a database's address with its ``table``.
-        k: number of centres, or a range for methods that can choose. Rivals and the reference use the largest.
+        terms: what each run is asked.
         epsilons: budgets, in nats.
         methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all its candidates.
         runs: runs per contender and budget.
-        bounds: as in a fit (runs find unknown ones), or 'rows': each column's minimum and maximum in these rows. Costs
-            are of rows clipped to the bounds, as in a run; unclipped ones are reported too if they differ.
-        delta: 'auto': 1 / (n ln n) of the public number of rows.
-        public_rows: number of rows stated to the runs; None: the true one.
-        scale: units of distance, as in a fit and for all costs.
-        rows_per_user: as in a fit, for rows with ``users``. Rivals read all rows, and costs are of all rows.
-        zoom: as in a fit, for all contenders.
-        trust: as in a fit, for all contenders without a trust model of their own.
-        start: public centres, as in a fit. A result also gives bounds if none are stated.
         rivals: 'sklearn' and 'diffprivlib', if installed.
         workers: number of processes, each on one core; None: one per core. Results do not depend on it. A script needs
             ``if __name__ == '__main__'`` for more than one.
@@ -208,37 +190,28 @@ def compare(
     n_workers = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")
-    contenders, rival_names = contenders_of(methods), _rivals(rivals)
+    contestants: list[Contender | str] = [*contenders_of(methods), *_rivals(rivals)]
     budgets = _checked_epsilons(epsilons)
-    warm_start = None if start is None else Start.of(start)
-    with source(rows, reading, bounds=None if is_read(bounds) else bounds, **options) as population:
+    points, conditions = _read(rows, terms, reading, options)
+    cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in contestants]
+    if all(cell.refused for _, cell in cells):
+        raise InvalidInput(f"no contender can run: {cells[0][1].label}: {cells[0][1].refused}")
+    trials = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
+    with closing(StudyFile(target, conditions.as_dict())) as file:
+        _measure_baselines(file, points, conditions)
+        _measure(file, points, conditions, trials, n_workers, progress)
+    return Study(conditions, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
+
+
+def _read(rows: Any, terms: Terms, reading: Reading | None, options: Mapping[str, Any]) -> tuple[Floats, Conditions]:
+    """Read all rows (n, d), and the conditions that follow from them."""
+    with source(rows, reading, bounds=None if is_read(terms.bounds) else terms.bounds, **options) as population:
         population.check()
         points, users = np.asarray(population.table(), np.float64), population.users_of_rows()
         if population.has_users and users is None:
             # users are stored by row, and a database's rows have no fixed order
             raise InvalidInput("users of a database's rows cannot be compared: give the rows as files")
-    features = population.selection.features
-    if warm_start is not None and warm_start.result is not None and is_read(bounds):
-        bounds = warm_start.bounds(features, narrowed=False)
-    run = {
-        "rows_per_user": rows_per_user,
-        "zoom": own_number(zoom),
-        "trust": trust_named(trust),
-        "start": None if warm_start is None else warm_start.centers,
-    }
-    conditions = Conditions.of(points, population.selection, k, bounds, scale, delta, public_rows, users, **run)
-    contestants: list[Contender | str] = [*contenders, *rival_names]
-    cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in contestants]
-    if all(cell.refused for _, cell in cells):
-        raise InvalidInput(f"no contender can run: {cells[0][1].label}: {cells[0][1].refused}")
-    trials = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
-    file = StudyFile(target, conditions.as_dict())
-    try:
-        _measure_baselines(file, points, conditions)
-        _measure(file, points, conditions, trials, n_workers, progress or (lambda done, total: None))
-    finally:
-        file.close()
-    return Study(conditions, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
+    return points, Conditions.of(points, population.selection, users, terms)
 
 
 def _checked_number(name: str, value: Any, maximum: int = 10**6) -> int:

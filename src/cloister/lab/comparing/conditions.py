@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast, final
+from typing import Any, cast, final
 
 import attrs
 import numpy as np
@@ -17,6 +17,7 @@ from cloister.core.frames import unknown_columns
 from cloister.core.plain_data import digest
 from cloister.core.types import Floats, Ids
 from cloister.lab.comparing.contenders import Contender
+from cloister.lab.comparing.terms import Terms, is_read
 from cloister.rows.selection import Selection
 from cloister.run.bounds import domain_for
 from cloister.run.fit import source
@@ -26,9 +27,6 @@ from cloister.run.request import Request
 
 SHOWN = 12
 """Maximum number of columns named in a text."""
-
-READ = "rows"
-"""Value of ``bounds`` for each column's minimum and maximum in the rows: for comparisons alone (law 1)."""
 
 
 @final
@@ -75,41 +73,26 @@ class Conditions:
     start: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(
-        cls,
-        rows: Floats,
-        selection: Selection,
-        k: Any,
-        bounds: Any,
-        scale: Any,
-        delta: float | Literal["auto"],
-        public_rows: int | None,
-        users: Ids | None = None,
-        **run: Any,
-    ) -> Conditions:
-        """Return the conditions for rows (n, d), with arguments as in ``compare``.
+    def of(cls, rows: Floats, selection: Selection, users: Ids | None, terms: Terms) -> Conditions:
+        """Return the conditions of a study.
 
         Args:
             rows: (n, d) features.
             selection: the columns that the features encode.
-            k: number of centres, or a range.
-            bounds: as in a fit, or ``READ``.
-            scale: as in a fit.
-            delta: 'auto' for ``usual_delta``.
-            public_rows: None for the true number.
             users: (n,) user of each row, or None.
-            run: rows_per_user, zoom, trust and start.
+            terms: what the runs are asked.
 
-        Raises: InvalidInput: the conditions are invalid.
+        Raises: InvalidInput: the rows do not allow these terms.
         """
+        bounds, k = terms.bounds_of(selection.features), number_of_centers(terms.k)
         read = is_read(bounds)
         numbers = [j for j, values in enumerate(kinds(selection)) if not values]
         domain = domain_for(ranges(rows[:, numbers]) if read else bounds, selection)
-        n_rows = len(rows) if public_rows is None else public_rows
-        fewest, largest = k_range if isinstance(k_range := number_of_centers(k), tuple) else (None, k_range)
+        n_rows = len(rows) if terms.public_rows is None else terms.public_rows
+        fewest, largest = k if isinstance(k, tuple) else (None, k)
         if isinstance(largest, bool) or not isinstance(largest, (int, np.integer)) or not 1 <= largest <= len(rows):
-            raise InvalidInput(f"k is {k!r}: give a whole number, or a range, between 1 and the {len(rows)} rows")
-        if (users is None) != (run.get("rows_per_user") is None):
+            raise InvalidInput(f"k is {terms.k!r}: give a whole number, or a range, between 1 and the {len(rows)} rows")
+        if (users is None) != (terms.rows_per_user is None):
             raise InvalidInput(
                 "only one of users and rows per user is given: give both --user-column (users=) and "
                 "--rows-per-user (rows_per_user=), or neither"
@@ -118,10 +101,10 @@ class Conditions:
         hashed += [] if users is None else [np.ascontiguousarray(users, "<i8").tobytes()]
         return cls(
             int(largest),
-            usual_delta(n_rows) if delta == "auto" else float(delta),
+            usual_delta(n_rows) if terms.delta == "auto" else float(terms.delta),
             domain,
             read,
-            scale_of(scale, selection.numbers, selection.recorded()),
+            scale_of(terms.scale, selection.numbers, selection.recorded()),
             n_rows,
             len(rows),
             selection,
@@ -130,7 +113,10 @@ class Conditions:
             fewest,
             _without_unknown(domain, rows),
             users,
-            **run,
+            terms.rows_per_user,
+            terms.zoom,
+            terms.trust,
+            None if terms.start is None else terms.start.centers,
         )
 
     @property
@@ -267,11 +253,6 @@ def _outside(domain: Box | Ball, rows: Floats) -> int:
     if isinstance(domain, Box):
         return int((domain.truncate(rows) != rows).any(axis=1).sum())
     return int((np.linalg.norm(rows - domain.middle, axis=1) > domain.radius).sum())
-
-
-def is_read(bounds: Any) -> bool:
-    """Return True if bounds are to be read off the rows."""
-    return isinstance(bounds, str) and bounds.strip() == READ
 
 
 def usual_delta(rows: int) -> float:

@@ -20,13 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic
 
-from cloister.core.capabilities import chooses_k, predicted_error
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import choices, component
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
+from cloister.core.capabilities import predicted_error
+from cloister.core.registry.components import choices
+from cloister.plugin import Clustering, InvalidInput, Method, Problem, PublicRng, Session, T, chooses_k, component
 
 
 @component

@@ -18,14 +18,21 @@ from typing import Any, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Bucketing, BundleArrays, Space, integers
-from cloister.core.domains import REACH, Domain
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
-from cloister.core.roles import Sums
-from cloister.core.session import Session
-from cloister.core.types import Floats, Ints
+from cloister.core.domains import REACH
+from cloister.plugin import (
+    Bound,
+    Bucketing,
+    BundleArrays,
+    Domain,
+    Floats,
+    Ints,
+    InvalidInput,
+    NearestCenter,
+    Session,
+    Space,
+    Sums,
+    json_integers,
+)
 from cloister.plugins.methods.post_processing import project_to_simplex
 
 BINS = 24
@@ -158,7 +165,7 @@ class DistanceBins:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "grouped" if self.grouped else "distances",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "centers": arrays.add(self.near.centers),
             "edges": self.edges[:-1].tolist(),
         }

@@ -30,20 +30,34 @@ from typing import Any, Generic, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, described, integers
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain, first_columns
-from cloister.core.errors import InvalidInput
+from cloister.core.domains import first_columns
 from cloister.core.frames import cube, unknown_columns
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count
-from cloister.core.randomness import ANY_KEY, PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Counts, FrequencyOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import Local, T
-from cloister.core.types import Floats, Ints
 from cloister.core.wrappers import ColumnNames
+from cloister.plugin import (
+    ANY_KEY,
+    BundleArrays,
+    Clustering,
+    Counts,
+    Domain,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    InvalidInput,
+    Local,
+    Method,
+    NearestCenter,
+    Problem,
+    PublicRng,
+    Session,
+    Space,
+    T,
+    component,
+    count,
+    describe_part,
+    json_integers,
+    option,
+    slot,
+)
 from cloister.plugins.methods.grouping import Frame
 from cloister.rows.categories import BOOLEAN, categories_of
 
@@ -115,8 +129,8 @@ class Facets:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "facets",
-            "sizes": integers(self.space.sizes),
-            "near": described(self.near, arrays),
+            "sizes": json_integers(self.space.sizes),
+            "near": describe_part(self.near, arrays),
             "first": self.near.centers.shape[1],
             "facets": [[facet.position, facet.values] for facet in self.facets],
             "of_group": self.sizes,

@@ -10,11 +10,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.clustering import Problem
-from cloister.core.domains import Domain
-from cloister.core.roles import FrequencyOracle
-from cloister.core.types import Floats
+from cloister.plugin import Budget, Domain, Floats, FrequencyOracle, Problem
 from cloister.plugins.methods.clipping import DistanceBins
 from cloister.plugins.methods.errors import count_error, hidden_by_noise
 from cloister.plugins.methods.post_processing import project_to_simplex

@@ -22,11 +22,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.buckets import Space
-from cloister.core.clustering import Problem
-from cloister.core.lattice import Bound
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.trust import Aggregated, Central
+from cloister.plugin import Aggregated, Bound, Central, FrequencyOracle, Problem, Space, VectorSumOracle
 from cloister.plugins.methods.clipping import SCALE
 
 MISSED = 5e-6

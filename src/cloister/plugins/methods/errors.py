@@ -35,13 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Errors, Problem
-from cloister.core.domains import Domain
-from cloister.core.roles import FrequencyOracle
-from cloister.core.trust import Local
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Budget, Coreset, Domain, Errors, Floats, FrequencyOracle, Ints, Local, Problem, Space
 from cloister.plugins.methods.post_processing import group_sizes, nearest
 
 MOST = 32

@@ -10,13 +10,7 @@ from typing import Generic
 
 import numpy as np
 
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Floats
+from cloister.plugin import Clustering, Floats, InvalidInput, Problem, PublicRng, Session, T, component, option
 
 
 @component

@@ -52,20 +52,34 @@ from typing import Any, Final, Generic
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Errors, Leaves, Problem, Released
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count, vector_sum
-from cloister.core.randomness import ANY_KEY, PublicRng
-from cloister.core.registry.components import component, option, slot
 from cloister.core.reproducible_math import few_bits, power
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import Local, T
-from cloister.core.types import Floats
+from cloister.plugin import (
+    ANY_KEY,
+    Bound,
+    Budget,
+    Clustering,
+    Coreset,
+    Errors,
+    Floats,
+    FrequencyOracle,
+    InvalidInput,
+    Leaves,
+    Local,
+    NearestCenter,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Released,
+    Session,
+    Space,
+    T,
+    VectorSumOracle,
+    component,
+    count,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
 from cloister.plugins.methods.distances import plausible_rows, resolves_groups
 from cloister.plugins.methods.error_law import ErrorLaw

@@ -8,11 +8,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.domains import Box, Domain
 from cloister.core.frames import Reframed, cube
-from cloister.core.nearest import NearestCenter
-from cloister.core.session import Session
-from cloister.core.types import Floats
+from cloister.plugin import Box, Domain, Floats, NearestCenter, Session
 
 
 @final

@@ -30,18 +30,37 @@ from typing import Any, Generic, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, described, integers
-from cloister.core.budget import Budget
-from cloister.core.capabilities import HasCostCurve, HasCutBoundaries
-from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import (
+    Bools,
+    Budget,
+    BundleArrays,
+    Clustering,
+    Coreset,
+    Errors,
+    Floats,
+    FrequencyOracle,
+    HasCostCurve,
+    HasCutBoundaries,
+    Ints,
+    NearestCenter,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Released,
+    Session,
+    Space,
+    T,
+    Tree,
+    TreeBuilder,
+    VectorSumOracle,
+    component,
+    count,
+    describe_part,
+    json_integers,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.errors import cluster_errors, missing_rows
 from cloister.plugins.methods.post_processing import group_sizes, nearest, pad_centers, place_clusters
 from cloister.plugins.methods.rounds import equal_cells, nearest_within, offsets_from
@@ -197,8 +216,8 @@ class Spared:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "spared",
-            "sizes": integers(self.space.sizes),
-            "of": described(self.tree, arrays),
+            "sizes": json_integers(self.space.sizes),
+            "of": describe_part(self.tree, arrays),
             "near": self.near.bundled(arrays),
             "bad": np.flatnonzero(self.bad).tolist(),
         }

@@ -14,13 +14,7 @@ from typing import Generic
 
 import numpy as np
 
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.questions import count
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, slot
-from cloister.core.roles import FrequencyOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
+from cloister.plugin import Clustering, FrequencyOracle, Method, Problem, PublicRng, Session, T, component, count, slot
 from cloister.plugins.methods.clipping import BINS, DistanceBins
 from cloister.plugins.methods.distances import Distances
 from cloister.plugins.methods.errors import count_error

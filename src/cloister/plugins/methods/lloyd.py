@@ -26,18 +26,27 @@ from typing import Generic, Literal
 
 import numpy as np
 
-from cloister.core.capabilities import chooses_k
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
-from cloister.core.questions import MOST_ROUNDS, count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
 from cloister.core.reproducible_math import row_sums
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
-from cloister.core.types import Floats
+from cloister.plugin import (
+    MOST_ROUNDS,
+    Clustering,
+    Domain,
+    Floats,
+    FrequencyOracle,
+    InvalidInput,
+    Method,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    VectorSumOracle,
+    chooses_k,
+    component,
+    count,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.error_law import MISSED, ErrorLaw
 from cloister.plugins.methods.errors import clip_radii, own_row_errors, rows_beyond, step_errors
 from cloister.plugins.methods.post_processing import james_stein, pad_centers, towards_middle

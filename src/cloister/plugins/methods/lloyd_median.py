@@ -32,18 +32,29 @@ from typing import Any, Final, Generic, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays
-from cloister.core.capabilities import PredictsError, chooses_k
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import MOST_ROUNDS, count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    MOST_ROUNDS,
+    Bound,
+    BundleArrays,
+    Clustering,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    Method,
+    NearestCenter,
+    PredictsError,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    VectorSumOracle,
+    chooses_k,
+    component,
+    count,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.errors import SMOOTHED, clip_radii, count_error, rows_beyond, step_errors
 from cloister.plugins.methods.post_processing import james_stein, pad_centers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloister.core.registry.components import Spec
+from cloister.plugin import Spec
 from cloister.plugins.oracles.manifest import DIAA, STEMMER
 
 LLOYD = "cloister.plugins.methods.lloyd:Lloyd"
@@ -25,11 +25,11 @@ ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_
 
 def methods() -> list[Spec]:
     """List choosers, rounds and starts of any trust model, then those of one trust model or cost."""
-    return [*_rounds(), *_starts(), *_one_round(), *_trees(), *_grids(), *_median(), *_local_rounds()]
+    return [*_rounds(), *_wrappers(), *_starts(), *_one_round(), *_trees(), *_grids(), *_median(), *_local_rounds()]
 
 
 def _rounds() -> list[Spec]:
-    """List the methods that choose, take rounds, or wrap another one."""
+    """List the methods that choose, or take rounds."""
     return [
         Spec(
             "auto",
@@ -69,6 +69,12 @@ def _rounds() -> list[Spec]:
             paper=SU,
             presets={**LAPLACE, **ABSOLUTE},
         ),
+    ]
+
+
+def _wrappers() -> list[Spec]:
+    """List the methods that wrap another one."""
+    return [
         Spec(
             "zoom",
             "Method",

@@ -9,17 +9,28 @@ from typing import Any, Generic, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Errors, Problem
-from cloister.core.lattice import Bound, squares
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    Bound,
+    Budget,
+    BundleArrays,
+    Coreset,
+    Errors,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    NearestCenter,
+    Problem,
+    PublicRng,
+    Rows,
+    Session,
+    Space,
+    T,
+    VectorSumOracle,
+    count,
+    json_integers,
+    squared_lengths,
+    vector_sum,
+)
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins
 from cloister.plugins.methods.distances import (
     GROUP_BINS,
@@ -92,7 +103,7 @@ class Shells:
 
     def locate(self, rows: Ints) -> Ints:
         away = rows - self.middle
-        lengths = squares(away)
+        lengths = squared_lengths(away)
         shells = np.searchsorted(self.outer[:-1], lengths.astype(np.int64))
         ids: Ints = self.cells.located(away, lengths) * len(OUTER) + shells[:, None]
         return ids
@@ -100,7 +111,7 @@ class Shells:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "shells",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "around": arrays.add(self.cells.around),
             "middle": self.middle[0].tolist(),
             "edges": self.outer[:-1].tolist(),
@@ -261,11 +272,10 @@ class Measuring(Generic[T]):
     ) -> Stepped:
         """Move the first k centres by the sums of clipped offsets.
 
-        Each group has the radius that makes noise and what clipping cuts off least together
-        (``GroupDistances.radii``). Where noise hides distances of groups all have one radius, and steps are stretched.
-        Counts are moved to the nearest ones that add up to the number of rows; a step divides by no fewer than
-        ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is believed farther than
-        its noise lets (``linear_shrinkage``).
+        Where noise hides distances of groups all have one radius, and steps are stretched. Counts are moved to the
+        nearest ones that add up to the number of rows; a step divides by no fewer than ``least_rows``. The matrix of
+        sums is denoised as a whole (``denoised``), and no step is believed farther than its noise lets
+        (``linear_shrinkage``).
 
         Args:
             assignment: rows by their nearest centre.
@@ -275,28 +285,19 @@ class Measuring(Generic[T]):
             stretch: of steps, if all have one radius, for what clipping takes off them.
             known_sizes: rows (k,) of the groups and their standard errors (k,); None: they are counted.
         """
-        domain, ids = self.problem.domain, np.arange(k)
+        domain = self.problem.domain
         per_count = None if known_sizes else next(self.spend)
         per_sum = next(self.spend)
-        radii, rows = np.full(len(assignment.centers), clip * reach.radius), float(self.problem.rows)
-        if reach.groups is not None:
-            previous_sizes, rows, stretch = (
-                np.maximum(reach.groups.counts.sum(axis=1), self.least_rows()),
-                reach.groups.rows,
-                1.0,
-            )
-            radii = reach.groups.radii(self._noise(per_sum) / previous_sizes, reach.radius, domain)
+        rows, stretch = (float(self.problem.rows), stretch) if reach.groups is None else (reach.groups.rows, 1.0)
+        radii = self._radii(reach, len(assignment.centers), per_sum, clip)
         offsets = ClippedOffsets.around(assignment, radii, domain, self.session)
         how_many = () if per_count is None else (count(assignment, oracle=self.counts, budget=per_count),)
         *counts, sums = self.session.ask(*how_many, vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = (figures[:k] for figures in offsets.read(sums))
         if known_sizes is None:
             assert per_count is not None
-            error = count_error(self.counts, self.problem.k, per_count, self.problem)
-            counted = counts[0].at(ids)
-            count_errors = np.hypot(error, own_row_errors(np.maximum(counted, error), self.counts, per_count))
-        else:
-            counted, count_errors = known_sizes
+            known_sizes = self._with_errors(counts[0].at(np.arange(k)), per_count)
+        counted, count_errors = known_sizes
         divisors = np.maximum(project_to_simplex(counted, rows), self.least_rows())
         steps = stretch * linear_shrinkage(errors / divisors, domain) * denoised(totals, errors) / divisors[:, None]
         centers = domain.truncate(domain.real(assignment.centers[:k]) + steps)
@@ -316,6 +317,22 @@ class Measuring(Generic[T]):
             spread=reach.spread(rows, domain),
         )
         return Stepped(centers, sizes, stated)
+
+    def _radii(self, reach: Reach, groups: int, per_sum: Budget, clip: float) -> Floats:
+        """Return the radius (groups,) that each group's offsets are clipped to.
+
+        It makes noise and what clipping cuts off least together (``GroupDistances.radii``). Where noise hides distances
+        of groups, it is the part ``clip`` of the one radius.
+        """
+        if reach.groups is None:
+            return np.full(groups, clip * reach.radius)
+        sizes = np.maximum(reach.groups.counts.sum(axis=1), self.least_rows())
+        return reach.groups.radii(self._noise(per_sum) / sizes, reach.radius, self.problem.domain)
+
+    def _with_errors(self, counted: Floats, per_count: Budget) -> tuple[Floats, Floats]:
+        """Return noisy sizes of groups, and their standard errors: of the noise, and of the rows' own reports."""
+        error = count_error(self.counts, self.problem.k, per_count, self.problem)
+        return counted, np.hypot(error, own_row_errors(np.maximum(counted, error), self.counts, per_count))
 
     def _noise(self, per_sum: Budget) -> float:
         """Return the expected length of the noise in a sum of offsets, over the radius they are clipped to."""

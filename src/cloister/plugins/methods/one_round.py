@@ -41,17 +41,35 @@ from typing import Any, Generic, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Errors, Problem
-from cloister.core.domains import Domain
-from cloister.core.questions import Question, Rows, count, vector_sum
-from cloister.core.randomness import ANY_KEY, PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBuilder, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import Local, Shuffled, T
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    ANY_KEY,
+    Budget,
+    Clustering,
+    Coreset,
+    Domain,
+    Errors,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    Local,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Question,
+    Rows,
+    Session,
+    Shuffled,
+    Space,
+    Sums,
+    T,
+    TreeBuilder,
+    VectorSumOracle,
+    component,
+    count,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.errors import cluster_errors, missing_rows, own_row_errors
 from cloister.plugins.methods.post_processing import group_sizes, nearest, place_clusters
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.core.clustering import Coreset
-from cloister.core.domains import Domain
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Coreset, Domain, Floats, Ints
 
 
 def nearest(points: Floats, centers: Floats) -> Ints:

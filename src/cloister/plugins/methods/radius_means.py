@@ -38,15 +38,23 @@ from typing import Any, Generic
 
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import Local, T
-from cloister.core.types import Floats
+from cloister.plugin import (
+    Budget,
+    Clustering,
+    Domain,
+    Floats,
+    FrequencyOracle,
+    Local,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    VectorSumOracle,
+    component,
+    option,
+    slot,
+)
 from cloister.plugins.methods.clipping import ClippedOffsets, lattice_steps
 from cloister.plugins.methods.distances import Reach
 from cloister.plugins.methods.error_law import MISSED, ErrorLaw, strength, sums_are_pure

@@ -37,15 +37,23 @@ from typing import Any, Generic
 
 import numpy as np
 
-from cloister.core.capabilities import slack
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.questions import count, vector_sum
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
-from cloister.core.types import Floats
+from cloister.plugin import (
+    Clustering,
+    Floats,
+    FrequencyOracle,
+    Method,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    VectorSumOracle,
+    component,
+    count,
+    option,
+    slack,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.clipping import BINS, ClippedOffsets, DistanceBins
 from cloister.plugins.methods.errors import count_error, step_errors
 from cloister.plugins.methods.measuring import Measuring

@@ -15,20 +15,26 @@ from typing import Any, Generic, Literal, TypeAlias
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space, Vectors
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import option
 from cloister.core.reproducible_math import lengths, root
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
-from cloister.core.types import Floats
+from cloister.plugin import (
+    Budget,
+    Clustering,
+    Domain,
+    Floats,
+    FrequencyOracle,
+    InvalidInput,
+    Method,
+    NearestCenter,
+    Problem,
+    PublicRng,
+    Rows,
+    Session,
+    Space,
+    T,
+    Vectors,
+    VectorSumOracle,
+    option,
+)
 
 
 def equal_cells(problem: Problem, scale: float) -> float:

@@ -39,13 +39,22 @@ from typing import Any, Generic
 
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import Aggregated, Central, T
+from cloister.plugin import (
+    Aggregated,
+    Budget,
+    Central,
+    Clustering,
+    FrequencyOracle,
+    Method,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    VectorSumOracle,
+    component,
+    option,
+    slot,
+)
 from cloister.plugins.methods.clipping import BINS
 from cloister.plugins.methods.distances import UNSEEN, Reach, resolves_groups
 from cloister.plugins.methods.error_law import MISSED, ErrorLaw

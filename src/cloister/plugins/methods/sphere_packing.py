@@ -6,14 +6,8 @@ from typing import Generic
 
 import numpy as np
 
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component
 from cloister.core.reproducible_math import row_sums
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Floats
+from cloister.plugin import Clustering, Domain, Floats, Problem, PublicRng, Session, T, component
 
 TRIES = 100
 

@@ -44,10 +44,7 @@ from typing import Any, Final, final
 import attrs
 import numpy as np
 
-from cloister.core.clustering import Coreset, Problem, Released
-from cloister.core.randomness import PublicRng
-from cloister.core.roles import NonPrivateSolver
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import Bools, Coreset, Floats, Ints, NonPrivateSolver, Problem, PublicRng, Released
 from cloister.plugins.methods.post_processing import group_sizes, means, nearest, pad_centers
 
 FEW: Final = 256

@@ -25,20 +25,27 @@ from typing import Any, Generic, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import first_columns
-from cloister.core.errors import InvalidInput
 from cloister.core.frames import KeepIntegers, cube
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count
-from cloister.core.randomness import ANY_KEY, PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import T
-from cloister.core.types import Ints
 from cloister.core.wrappers import ColumnNames
+from cloister.plugin import (
+    ANY_KEY,
+    Clustering,
+    FrequencyOracle,
+    Ints,
+    InvalidInput,
+    Method,
+    NearestCenter,
+    Problem,
+    PublicRng,
+    Session,
+    Space,
+    T,
+    component,
+    count,
+    option,
+    slot,
+)
 from cloister.plugins.methods.grouping import Frame
 from cloister.rows.keywords import HALF, WHOLE, word_of
 

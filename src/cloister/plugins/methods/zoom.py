@@ -33,19 +33,30 @@ from typing import Any, Generic
 import attrs
 import numpy as np
 
-from cloister.core.capabilities import chooses_k, slack
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box, Lattice
-from cloister.core.errors import InvalidInput
 from cloister.core.frames import GRADES, GROUP, Reframed, SignLogScale, cube, grade_starts, unknown_columns
-from cloister.core.questions import count
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Counts, FrequencyOracle
-from cloister.core.session import Method, Session
-from cloister.core.trust import Aggregated, Central, T
-from cloister.core.types import Floats
 from cloister.core.wrappers import ColumnNames
+from cloister.plugin import (
+    Aggregated,
+    Box,
+    Central,
+    Clustering,
+    Counts,
+    Floats,
+    FrequencyOracle,
+    InvalidInput,
+    Lattice,
+    Method,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    chooses_k,
+    component,
+    count,
+    option,
+    slack,
+    slot,
+)
 from cloister.plugins.methods import zoom_texts
 from cloister.plugins.methods.zoom_categories import distance
 from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, interval
@@ -83,7 +94,7 @@ MARGIN = 0.05
 """Share of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
 
 FEW, MANY = 3, 10_000
-"""Most columns and fewest rows for a fourth level."""
+"""Maximum number of columns, and minimum number of rows, for a fourth level."""
 
 NEARLY = 0.8
 """Part of the declared range from which an interval is not worth clipping rows for."""

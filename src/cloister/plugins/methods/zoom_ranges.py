@@ -12,9 +12,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.roles import Counts
-from cloister.core.types import Floats, Ints
+from cloister.plugin import BundleArrays, Counts, Floats, Ints, Space, json_integers
 from cloister.plugins.methods.zoom_tails import FAN, FAN_BITS, Promise, Tail, total_variance
 
 BITS = 4 * FAN_BITS
@@ -62,7 +60,7 @@ class Columns:
         return ids.reshape(self.space.levels, len(rows)).T
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "columns", "sizes": integers(self.space.sizes), "sides": self.sides, "depth": self.depth}
+        return {"kind": "columns", "sizes": json_integers(self.space.sizes), "sides": self.sides, "depth": self.depth}
 
 
 def interval(

@@ -37,7 +37,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.types import Floats
+from cloister.plugin import Floats
 
 FAN_BITS = 4
 FAN = 2**FAN_BITS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloister.core.registry.components import Role, Spec
+from cloister.plugin import Role, Spec
 
 CANONNE = "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"
 CHANG = "Chang, Ghazi, Kumar, Manurangsi (2021)"

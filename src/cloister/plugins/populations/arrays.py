@@ -9,22 +9,27 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.domains import Lattice
-from cloister.core.encoding import (
+from cloister.core.encoding import everybody_reports, finite
+from cloister.plugin import (
+    CAP,
+    AnyArray,
+    Bools,
+    Floats,
+    Ids,
+    Ints,
+    InvalidInput,
+    Lattice,
+    NoiseRng,
+    PublicRng,
+    Round,
     chunk_rows,
-    everybody_reports,
-    finite,
+    fingerprint,
+    fingerprint_of,
     keep_memory,
     map_merge,
     merge_summaries,
     summarise_lattice,
 )
-from cloister.core.errors import InvalidInput
-from cloister.core.fingerprints import fingerprint, fingerprint_of
-from cloister.core.lattice import CAP
-from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.columns import select
 from cloister.rows.memory import ArrayTable, FrameTable, listed
 from cloister.rows.options import Missing, Reading

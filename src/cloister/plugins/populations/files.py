@@ -13,13 +13,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
-from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.fingerprints import fingerprint, fingerprint_of
-from cloister.core.lattice import CAP
-from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    CAP,
+    Floats,
+    Ints,
+    InvalidInput,
+    NoiseRng,
+    Progress,
+    PublicRng,
+    Round,
+    UnknownName,
+    chunk_rows,
+    fingerprint,
+    fingerprint_of,
+    map_merge,
+    merge_summaries,
+)
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.files.parts import Done, Part, Path, expand_paths, identity, merge_results, part_owners, run_pass

@@ -11,19 +11,13 @@ from functools import partial
 from typing import Any, final
 
 from cloister.core.aggregated import RingVector
-from cloister.core.errors import InvalidInput
-from cloister.core.fingerprints import fingerprinter, subkey
-from cloister.core.lattice import CAP
-from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Aggregated
-from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import coordinator_noise, party_words, released, round_shape
+from cloister.plugin import CAP, Aggregated, Ids, InvalidInput, NoiseRng, Round, fingerprinter, subkey
 from cloister.rows.selection import Selection
 
 

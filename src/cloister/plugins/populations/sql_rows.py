@@ -10,9 +10,8 @@ from typing import Any
 
 import attrs
 
-from cloister.core.errors import InvalidInput
 from cloister.core.fingerprints import ENGINE
-from cloister.core.randomness import PublicRng
+from cloister.plugin import InvalidInput, PublicRng
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import feature_table, table_name, usable, usable_rows
 from cloister.rows.databases.stage import Fence, Stage

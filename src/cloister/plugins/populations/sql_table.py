@@ -9,13 +9,19 @@ from typing import Any, cast
 import attrs
 
 from cloister.core.capabilities import TakesTotals
-from cloister.core.encoding import chunk_rows, map_merge, merge_summaries
-from cloister.core.errors import InvalidInput
-from cloister.core.fingerprints import HOW_HASHED, fingerprint_of
-from cloister.core.lattice import CAP
-from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Aggregated, Central
+from cloister.core.fingerprints import HOW_HASHED
+from cloister.plugin import (
+    CAP,
+    Aggregated,
+    Central,
+    InvalidInput,
+    NoiseRng,
+    Round,
+    chunk_rows,
+    fingerprint_of,
+    map_merge,
+    merge_summaries,
+)
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database, dialect_of

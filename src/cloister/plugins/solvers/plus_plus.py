@@ -8,10 +8,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.clustering import Coreset, Released
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Coreset, Floats, Ints, PublicRng, Released, component, option
 from cloister.plugins.solvers.points import each_a_center, heavy_or_all
 
 

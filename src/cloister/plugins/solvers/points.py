@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.core.clustering import Coreset, Errors
-from cloister.core.errors import InvalidInput
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Coreset, Errors, Floats, Ints, InvalidInput
 
 
 def not_empty(coreset: Coreset) -> Coreset:

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.core.clustering import Coreset, Released
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Coreset, Floats, Ints, PublicRng, Released, component, option
 from cloister.plugins.solvers.points import centers_at, not_empty
 
 

@@ -31,10 +31,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.clustering import Coreset, Released, TreeMetric
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Coreset, Floats, Ints, PublicRng, Released, TreeMetric, component, option
 from cloister.plugins.solvers.points import centers_at, not_empty
 
 FINEST = 20

@@ -30,10 +30,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.clustering import Coreset, Released
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import Bools, Coreset, Floats, Ints, PublicRng, Released, component, option
 from cloister.plugins.solvers.points import heavy_or_all
 
 TINY = 1e-300

@@ -7,7 +7,7 @@ from typing import Self, final
 import attrs
 import numpy as np
 
-from cloister.core.types import Ints
+from cloister.plugin import Ints
 
 FINER = 6
 """Bits by which the table's cells outnumber the cuts: most cells then hold no cut, and few hold two."""

@@ -14,10 +14,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import exact_product, lengths, orthonormal, power, row_sums, standard_normals
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Floats, Ints, InvalidInput, PublicRng
 
 NORM = 2**30
 """Length of a direction, in integers."""

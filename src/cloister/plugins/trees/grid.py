@@ -17,15 +17,22 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space
-from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import root
-from cloister.core.roles import Counts
-from cloister.core.types import Ints
+from cloister.plugin import (
+    BundleArrays,
+    Coreset,
+    Counts,
+    Domain,
+    Errors,
+    Ints,
+    InvalidInput,
+    Leaves,
+    Problem,
+    PublicRng,
+    Space,
+    component,
+    option,
+)
 from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
 
 DIMENSIONS = 3

@@ -13,10 +13,8 @@ from typing import Any, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.domains import Ball, Domain
 from cloister.core.reproducible_math import exp, log
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import Ball, Bools, BundleArrays, Domain, Floats, Ints, Space, json_integers
 
 MAX_CELLS = 2**16
 """Limit of a grid's cells, all of which are looked up."""
@@ -65,7 +63,7 @@ class GridCells:
         return (steps @ self._strides)[:, None]
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        sizes, sides = integers(self.space.sizes), self.domain.sides.tolist()
+        sizes, sides = json_integers(self.space.sizes), self.domain.sides.tolist()
         return {"kind": "grid", "sizes": sizes, "sides": sides, "parts": self.parts}
 
     def middles(self, ids: Ints) -> Floats:

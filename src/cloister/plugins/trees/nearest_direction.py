@@ -9,9 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.lattice import squares
-from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.plugin import AnyArray, Bools, BundleArrays, Floats, Ints, Space, json_integers, squared_lengths
 from cloister.plugins.trees.directions import NORM
 
 BLOCK = 2**16
@@ -35,7 +33,7 @@ class NearestDirection:
         return Space((2 * len(self.around),))
 
     def locate(self, rows: Ints) -> Ints:
-        return self.located(rows, squares(rows))
+        return self.located(rows, squared_lengths(rows))
 
     def located(self, rows: Ints, lengths: Floats) -> Ints:
         """Return the cells (n, 1) of rows whose squared lengths are ``lengths`` (n,)."""
@@ -47,7 +45,7 @@ class NearestDirection:
         return ids
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "directions", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
+        return {"kind": "directions", "sizes": json_integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def _nearest(self, rows: Ints, length: Floats) -> Ints:
         """Return the cells (n,) of a block of rows of these lengths.

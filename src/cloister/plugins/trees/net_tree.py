@@ -47,13 +47,25 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers, key
-from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.roles import Counts
-from cloister.core.types import Bools, Floats, Ids, Ints
+from cloister.plugin import (
+    Bools,
+    BundleArrays,
+    Coreset,
+    Counts,
+    Errors,
+    Floats,
+    Ids,
+    Ints,
+    InvalidInput,
+    Leaves,
+    Problem,
+    PublicRng,
+    Space,
+    component,
+    hex_key,
+    json_integers,
+    option,
+)
 from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
 from cloister.plugins.trees.projection import RADIUS, Projection
 
@@ -171,7 +183,7 @@ class NetTreeOpened:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "nets",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "matrix": arrays.add(self.projection.matrix),
             "bits": self.projection.shift,
             "radius": RADIUS,
@@ -182,7 +194,7 @@ class NetTreeOpened:
         """Return a level's net, and the base for packing names or the keys for hashing them."""
         base = self._base(level)
         packed = base**net.dimension <= WORD
-        keys = None if packed else [key(self.seed.child(level, j)) for j in range(net.dimension)]
+        keys = None if packed else [hex_key(self.seed.child(level, j)) for j in range(net.dimension)]
         return {"step": net.step, "shift": net.shift.tolist(), "base": base, "keys": keys}
 
     def parent(self, level: int, points: Ints) -> Ints:

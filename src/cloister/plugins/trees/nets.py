@@ -32,7 +32,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.types import Ints
+from cloister.plugin import Ints
 
 
 def covering_radius(m: int) -> float:

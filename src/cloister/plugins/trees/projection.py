@@ -21,10 +21,8 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.domains import Domain
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import ceil_log2, orthonormal, product, standard_normals
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Domain, Floats, Ints, PublicRng
 from cloister.plugins.trees.nets import energy
 
 RADIUS = 2**26

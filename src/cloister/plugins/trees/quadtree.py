@@ -30,14 +30,25 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.clustering import Coreset, Errors, Leaves, Problem, TreeMetric
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import lengths
-from cloister.core.roles import Counts
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import (
+    Bools,
+    BundleArrays,
+    Coreset,
+    Counts,
+    Errors,
+    Floats,
+    Ints,
+    InvalidInput,
+    Leaves,
+    Problem,
+    PublicRng,
+    Space,
+    TreeMetric,
+    component,
+    json_integers,
+    option,
+)
 from cloister.plugins.trees.cut_table import CutTable
 from cloister.plugins.trees.reduction import Reduction
 
@@ -183,7 +194,7 @@ class Quadtree:
         cuts = [arrays.add(borders[-1][1:-1]) for borders in self.borders]
         return {
             "kind": "quadtree",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "subspace": self.reduced.bundled(arrays),
             "order": self.order,
             "cuts": cuts,

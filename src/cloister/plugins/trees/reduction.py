@@ -24,11 +24,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays
-from cloister.core.domains import Domain
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import orthonormal, product, standard_normals
-from cloister.core.types import Floats, Ints
+from cloister.plugin import BundleArrays, Domain, Floats, Ints, PublicRng
 
 SPREAD = 3.0
 """Half side of the box, in standard deviations of a coordinate of a row at the domain's border."""

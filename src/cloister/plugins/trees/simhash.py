@@ -19,14 +19,23 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.domains import Domain
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import lengths
-from cloister.core.roles import Counts
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    BundleArrays,
+    Coreset,
+    Counts,
+    Domain,
+    Errors,
+    Floats,
+    Ints,
+    Leaves,
+    Problem,
+    PublicRng,
+    Space,
+    component,
+    json_integers,
+    option,
+)
 from cloister.plugins.trees.directions import NORM, directions
 
 BLOCK = 2**12
@@ -80,7 +89,7 @@ class SimHashTree:
         return ids
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "signs", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
+        return {"kind": "signs", "sizes": json_integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def grow(self, counts: Counts) -> Coreset:
         front, leaves = np.arange(2), list[tuple[int, Ints, Floats, Floats]]()

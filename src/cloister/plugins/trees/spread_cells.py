@@ -26,14 +26,22 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space
-from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, option
-from cloister.core.roles import Counts
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    BundleArrays,
+    Coreset,
+    Counts,
+    Domain,
+    Errors,
+    Floats,
+    Ints,
+    InvalidInput,
+    Leaves,
+    Problem,
+    PublicRng,
+    Space,
+    component,
+    option,
+)
 from cloister.plugins.trees.directions import NORM, Kind, directions
 from cloister.plugins.trees.nearest_direction import NearestDirection
 

@@ -107,7 +107,7 @@ HASHED: dict[str, list[str]] = {
     **{name: [f"'{row[j]!r}'" for row in product(EXCHANGED, repeat=3)] for j, name in enumerate(("x", "y", "z"))},
     "i": [f"'{i}'" for i in range(len(EXCHANGED) ** 3)],
 }
-"""All rows of three such cells."""
+"""Rows of three such cells, in every combination."""
 
 FINITE = np.array([cell is not None and bool(np.isfinite(float(cell))) for cell in CELLS])
 

@@ -20,7 +20,7 @@ import attrs
 import ibis
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, described
+from cloister.core.buckets import BundleArrays, describe_part
 from cloister.core.errors import CloisterError, Refused
 from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import AnyArray, Floats, Ints
@@ -200,7 +200,7 @@ class Described:
     def of(self, part: object) -> Description:
         """Describe an object; raise NotCompiled if it does not describe itself."""
         try:
-            return described(part, self._arrays)
+            return describe_part(part, self._arrays)
         except Refused as error:
             raise NotCompiled(str(error)) from None
 

@@ -1,4 +1,4 @@
-"""One file of rows, of any supported format, which must not change during a run."""
+"""Files of rows, each of any supported format, which must not change during a run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Source(Protocol):
     """Reader of one file of one format; closed between passes, and picklable."""
 
     by_name: bool
-    """Whether the file names its columns."""
+    """True if the file names its columns."""
 
     @property
     def known(self) -> Sequence[TableColumn]: ...
@@ -102,7 +102,7 @@ class File:
 
     @property
     def by_name(self) -> bool:
-        """Whether the file names its columns."""
+        """True if the file names its columns."""
         return self._source.by_name
 
     @property

@@ -7,11 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cloister.core.domains import Ball, Box, Domain
-from cloister.core.errors import InvalidInput
 from cloister.core.plain_data import digest
-from cloister.core.randomness import PublicRng
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Ball, Box, Domain, Floats, Ints, InvalidInput, PublicRng
 from cloister.testing.check import require
 from cloister.testing.stubs import digest_in_another_process
 

@@ -12,24 +12,12 @@ from typing import Any, get_type_hints
 import attrs
 import numpy as np
 
-from cloister.core.budget import Budget, Event
-from cloister.core.errors import CloisterError
 from cloister.core.plain_data import digest
-from cloister.core.randomness import NoiseRng
-from cloister.core.registry.components import (
-    ROLES,
-    CandidateSlot,
-    Option,
-    Slot,
-    Spec,
-    fields,
-    options_of,
-    slots_of,
-    trust_of,
-)
+from cloister.core.registry.components import ROLES, CandidateSlot, Option, Slot, fields, options_of, slots_of, trust_of
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
 from cloister.core.wrappers import METHOD, Wrapper
+from cloister.plugin import Budget, CloisterError, Event, NoiseRng, Spec
 from cloister.testing.check import Violation, refuses, require, role_of, roles_of
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, varied_rows, wide_shapes, worst_vectors
 from cloister.testing.statistics import common_step

@@ -15,16 +15,23 @@ from typing import Any, get_type_hints
 import attrs
 import numpy as np
 
-from cloister.core.budget import Budget, Event, Share
-from cloister.core.capabilities import chooses_k
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box
-from cloister.core.errors import CloisterError
-from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.budget import Share
 from cloister.core.registry.components import CandidateSlot, Option, options_of, slots_of
-from cloister.core.session import Session, forecast
-from cloister.core.types import Floats
+from cloister.plugin import (
+    Box,
+    Budget,
+    CloisterError,
+    Clustering,
+    Event,
+    Floats,
+    NoiseRng,
+    Problem,
+    PublicRng,
+    Round,
+    Session,
+    chooses_k,
+    forecast,
+)
 from cloister.testing.check import noting_input, refuses, require
 from cloister.testing.checks.declarations import ROUNDING, rho_of
 from cloister.testing.checks.methods import problems, rows_of, run_scripted, schedule_of

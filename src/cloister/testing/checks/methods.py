@@ -9,19 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from cloister.accounting.accountant import Accountant
+from cloister.accounting import Accountant, PrivacyTarget
 from cloister.accounting.budgeting import affordable_problem
-from cloister.accounting.privacy_target import PrivacyTarget
-from cloister.core.budget import Event, PrivacyNotion
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Ball, Box, Domain
-from cloister.core.errors import CloisterError
+from cloister.core.budget import PrivacyNotion
 from cloister.core.plain_data import digest
-from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
-from cloister.core.session import Session, forecast, forecast_session
+from cloister.core.session import forecast_session
 from cloister.core.trust import Trust
+from cloister.plugin import (
+    Ball,
+    Box,
+    CloisterError,
+    Clustering,
+    Domain,
+    Event,
+    NoiseRng,
+    Problem,
+    PublicRng,
+    Session,
+    forecast,
+)
 from cloister.testing.check import noting_input, require
 from cloister.testing.checks import bucketings
 from cloister.testing.stubs import (

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cloister.accounting.conversions import delta_of_mu
-from cloister.core.budget import Budget
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Bools, Floats
+from cloister.accounting import delta_of_mu
+from cloister.plugin import Bools, Budget, Floats, NoiseRng
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.oracle_noise import (
     BUCKETS,

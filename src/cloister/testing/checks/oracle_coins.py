@@ -30,10 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors
-from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Bools, Floats, Ids, Ints
+from cloister.plugin import Bools, Bound, BucketedVectors, Floats, Ids, Ints, NoiseRng
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.declarations import spent
 from cloister.testing.checks.oracle_local import columns_of, ranges

@@ -18,11 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors
-from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Shuffled
-from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.plugin import AnyArray, Bools, Bound, BucketedVectors, Floats, Ints, NoiseRng, Shuffled
 from cloister.testing.check import Violation, require, role_of
 from cloister.testing.checks.declarations import spent
 from cloister.testing.probes import (

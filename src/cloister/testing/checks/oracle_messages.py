@@ -28,12 +28,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors
-from cloister.core.budget import Event
-from cloister.core.lattice import Bound, shrink
-from cloister.core.randomness import NoiseRng
-from cloister.core.shuffling import MultiMessageChannel, in_messages, min_honest_users_of
-from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.core.shuffling import in_messages, min_honest_users_of
+from cloister.plugin import (
+    AnyArray,
+    Bools,
+    Bound,
+    BucketedVectors,
+    Event,
+    Floats,
+    Ints,
+    MultiMessageChannel,
+    NoiseRng,
+    shrink,
+)
 from cloister.testing.check import Violation, require, role_of
 from cloister.testing.checks.declarations import spent
 from cloister.testing.checks.oracle_local import BITS, cut, low_bits, ranges

@@ -10,10 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors
-from cloister.core.lattice import shrink
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats, Ints
+from cloister.plugin import BucketedVectors, Floats, Ints, NoiseRng, shrink
 from cloister.testing.check import require, role_of
 from cloister.testing.probes import (
     PAYABLE,

@@ -22,11 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from cloister.accounting.conversions import delta_of_mu
-from cloister.core.buckets import BucketedVectors
-from cloister.core.budget import Budget, Measure
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats, Ints
+from cloister.accounting import delta_of_mu
+from cloister.plugin import BucketedVectors, Budget, Floats, Ints, Measure, NoiseRng
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.declarations import spent
 from cloister.testing.probes import PAYABLE, Probe, budget_of, deep_probe, narrow_shapes, wide_shapes, worst_vectors

@@ -12,12 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors
-from cloister.core.errors import CloisterError, InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.questions import OpenedQuestion, Round
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats, Ints
+from cloister.core.questions import OpenedQuestion
+from cloister.plugin import Bound, BucketedVectors, CloisterError, Floats, Ints, InvalidInput, NoiseRng, Round
 from cloister.testing.check import refuses, require, role_of
 from cloister.testing.probes import (
     UNIT,

@@ -7,18 +7,29 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import QuestionContext, Vectors
-from cloister.core.budget import Budget, Event
 from cloister.core.capabilities import NumbersByName
 from cloister.core.encoding import absorb, encode_rows
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import OpenedQuestion, Round, Rows
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.questions import OpenedQuestion
 from cloister.core.registry.registry import registry
-from cloister.core.trust import Central, Local, Shuffled
-from cloister.core.types import Floats, Ids, Ints
+from cloister.plugin import (
+    Bound,
+    Budget,
+    Central,
+    Event,
+    Floats,
+    Ids,
+    Ints,
+    InvalidInput,
+    Local,
+    NearestCenter,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Round,
+    Rows,
+    Shuffled,
+    Vectors,
+)
 from cloister.testing.check import refuses, require
 from cloister.testing.stubs import CarriedVectors, ModuloBuckets, carrying_domain
 

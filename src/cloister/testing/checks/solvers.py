@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Problem, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.questions import OpenedQuestion
-from cloister.core.randomness import PublicRng
-from cloister.core.types import Floats
+from cloister.plugin import Budget, Coreset, Floats, InvalidInput, Problem, PublicRng, Released
 from cloister.testing.check import noting_input, require
 from cloister.testing.checks import bucketings
 from cloister.testing.stubs import SCRIPTS, InventedTable, reseeded_numpy

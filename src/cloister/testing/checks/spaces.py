@@ -16,12 +16,21 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
-from cloister.core.budget import Budget, Event, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Floats, Ids, Ints
+from cloister.plugin import (
+    Bound,
+    BucketedVectors,
+    Budget,
+    Event,
+    Floats,
+    Ids,
+    Ints,
+    InvalidInput,
+    Measure,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Space,
+)
 from cloister.testing.check import require, role_of
 from cloister.testing.checks import oracle_biased, oracle_noise, oracle_privacy, oracle_rows
 from cloister.testing.checks.oracle_biased import compare_squares

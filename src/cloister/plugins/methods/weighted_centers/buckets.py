@@ -12,11 +12,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
-from cloister.core.roles import Counts
-from cloister.core.types import Bools, Ints
+from cloister.plugin import Bools, Bound, BundleArrays, Counts, Ints, NearestCenter, Space, json_integers
 from cloister.plugins.methods.weighted_centers.hashes import PStableHash
 from cloister.plugins.methods.weighted_centers.intervals import Intervals, inside
 from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
@@ -38,7 +34,7 @@ class HashValues:
         return self.prefixes.of(self.hash.of(rows))
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        sizes, bits = integers(self.space.sizes), self.prefixes.bits
+        sizes, bits = json_integers(self.space.sizes), self.prefixes.bits
         return {"kind": "hashes", "sizes": sizes, "hash": self.hash.bundled(arrays), "bits": bits}
 
 
@@ -64,7 +60,7 @@ class AxisIntervals:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "intervals",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "hash": self.hash.bundled(arrays),
             "intervals": self.intervals.bundled(arrays),
         }
@@ -117,7 +113,7 @@ class Regions:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "regions",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "hash": self.hash.bundled(arrays),
             "intervals": self.intervals.bundled(arrays),
             "values": arrays.add(self.values),
@@ -183,7 +179,7 @@ class Created:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "created",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "hash": self.hash.bundled(arrays),
             "values": arrays.add(self.values),
             "centers": arrays.add(self.places),
@@ -253,7 +249,7 @@ class Assigned:
         ]
         return {
             "kind": "assigned",
-            "sizes": integers(self.space.sizes),
+            "sizes": json_integers(self.space.sizes),
             "own": own,
             "centers": arrays.add(self.places),
             "ranks": arrays.add(self.ranks),

@@ -19,14 +19,7 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Errors
-from cloister.core.questions import Question
-from cloister.core.randomness import PublicRng
-from cloister.core.roles import Counts
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import Bools, Budget, Coreset, Counts, Errors, Floats, Ints, PublicRng, Question, Session, T
 from cloister.plugins.methods.weighted_centers.buckets import Assigned, Created, Own
 
 Sharing: TypeAlias = Literal["users", "budget"]

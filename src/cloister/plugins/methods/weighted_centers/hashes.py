@@ -29,11 +29,8 @@ import attrs
 import numpy as np
 
 from cloister.accounting.conversions import largest
-from cloister.core.buckets import BundleArrays, key
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import few_bits, standard_normals
-from cloister.core.types import Floats, Ids, Ints
+from cloister.plugin import BundleArrays, Floats, Ids, Ints, InvalidInput, PublicRng, hex_key
 
 SCALE = 2**24
 """Factor of a projection's normal coordinates."""
@@ -121,7 +118,7 @@ class PStableHash:
             "shifts": arrays.add(self.shifts),
             "width": str(self.width),
             "bits": self.bits,
-            "keys": [key(rng) for rng in self._keys],
+            "keys": [hex_key(rng) for rng in self._keys],
         }
 
     @cached_property

@@ -18,11 +18,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays
-from cloister.core.domains import Domain
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import product
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import Bools, BundleArrays, Domain, Floats, Ints, PublicRng
 from cloister.plugins.trees.directions import NORM, directions
 
 

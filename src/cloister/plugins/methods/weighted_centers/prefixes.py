@@ -19,10 +19,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.errors import InvalidInput
-from cloister.core.roles import Counts
-from cloister.core.types import Floats, Ints
+from cloister.plugin import Counts, Floats, Ints, InvalidInput, Space
 
 
 @final

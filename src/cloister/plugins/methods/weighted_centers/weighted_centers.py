@@ -29,19 +29,33 @@ from typing import Any, Generic, Literal, TypeAlias
 
 import numpy as np
 
-from cloister.core.buckets import Bucketing, Space
-from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.questions import count, vector_sum
-from cloister.core.randomness import ANY_KEY, PublicRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
-from cloister.core.session import Session
-from cloister.core.trust import Local, Shuffled, T
-from cloister.core.types import Bools, Floats, Ints
+from cloister.plugin import (
+    ANY_KEY,
+    Bools,
+    Bound,
+    Bucketing,
+    Budget,
+    Clustering,
+    Domain,
+    Floats,
+    FrequencyOracle,
+    Ints,
+    InvalidInput,
+    Local,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Session,
+    Shuffled,
+    Space,
+    T,
+    VectorSumOracle,
+    component,
+    count,
+    option,
+    slot,
+    vector_sum,
+)
 from cloister.plugins.methods.errors import cluster_errors, missing_rows
 from cloister.plugins.methods.post_processing import place_clusters
 from cloister.plugins.methods.weighted_centers.buckets import (

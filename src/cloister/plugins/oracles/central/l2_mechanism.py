@@ -19,12 +19,24 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.noise.distributions import NARROW, Noise, Spherical, enough_bits, pure_laplace
+from cloister.noise.distributions import NARROW, Spherical
 from cloister.noise.oracle import AnyChannel
-from cloister.noise.sparse import additive_channel
-from cloister.plugin import UP, Budget, Central, Measure, QuestionContext, Sensitivity, Space, component
+from cloister.plugin import (
+    UP,
+    Bound,
+    Budget,
+    Central,
+    InvalidInput,
+    Measure,
+    Noise,
+    QuestionContext,
+    Sensitivity,
+    Space,
+    additive_channel,
+    component,
+    enough_bits,
+    pure_laplace,
+)
 
 MAX_COLUMNS: Final = 10
 """Columns at most: the sampler accepts one candidate in eleven, and one in sixty at sixteen columns."""

@@ -14,9 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.errors import InvalidInput
-from cloister.core.types import Ids, Ints
+from cloister.plugin import Budget, Ids, Ints, InvalidInput
 
 WORDS = 2**64
 """Number of 64-bit words."""

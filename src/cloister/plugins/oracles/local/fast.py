@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.randomness import PublicRng
-from cloister.core.types import Ids
+from cloister.plugin import Ids, PublicRng
 
 PLAIN = "CLOISTER_PLAIN"
 """Environment variable that, set to anything, disables kernels. Read in every call."""

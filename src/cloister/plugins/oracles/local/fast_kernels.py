@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.plugin import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.hadamard_transform import TILE
 
 numba: Any = import_module("numba")  # an extra: type checkers must do without it

@@ -12,8 +12,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.randomness import PublicRng
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugin import AnyArray, Ids, Ints, PublicRng
 
 ROUNDS = 3
 """Rounds of random signs and a transform: one or two are not random enough, see ``Rotations``."""

@@ -23,10 +23,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import key
-from cloister.core.randomness import PublicRng
-from cloister.core.reports import ReportLaw
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugin import AnyArray, Ids, Ints, PublicRng, ReportLaw, hex_key
 from cloister.plugins.oracles.local.counts.channel import OneResponse, ResponseProbabilities
 from cloister.plugins.oracles.local.fast import run_kernel
 from cloister.plugins.oracles.local.randomised_response import Response
@@ -54,7 +51,7 @@ class Hashes:
     @property
     def bundled(self) -> dict[str, str]:
         """Keys of the words a0, a1 and b, for non-Python clients."""
-        return {name: key(self.seed.child(name)) for name in ("low", "high", "shift")}
+        return {name: hex_key(self.seed.child(name)) for name in ("low", "high", "shift")}
 
     def of(self, users: Ids, ids: Ints) -> Ints:
         """Return each user's hash (n,) of her own bucket id (n,)."""

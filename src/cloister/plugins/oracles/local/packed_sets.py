@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.core.types import AnyArray, Bools, Ints
+from cloister.plugin import AnyArray, Bools, Ints
 
 BLOCK = 2**22
 """Bits that are unpacked at once."""

@@ -11,14 +11,23 @@ from typing import Any, Generic, Protocol, TypeVar
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, BundleArrays, described
-from cloister.core.budget import Budget, Event
-from cloister.core.errors import Refused
-from cloister.core.plain_data import stamp
-from cloister.core.randomness import NoiseRng
-from cloister.core.reports import Gain, ReportFacts, ReportLaw
-from cloister.core.types import AnyArray, Ids, Ints
-from cloister.noise.channel import LookupTable
+from cloister.plugin import (
+    AnyArray,
+    BucketedVectors,
+    Budget,
+    BundleArrays,
+    Event,
+    Gain,
+    Ids,
+    Ints,
+    LookupTable,
+    NoiseRng,
+    Refused,
+    ReportFacts,
+    ReportLaw,
+    describe_part,
+    stamp,
+)
 from cloister.plugins.oracles.local.reports import Kept, Reports, Sharing, Tallies
 
 I_contra = TypeVar("I_contra", Ints, BucketedVectors, contravariant=True)
@@ -229,7 +238,7 @@ class LocalChannel(ReportFacts, Generic[Q]):
         return self.asked.response_values
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return described(self.asked, arrays)
+        return describe_part(self.asked, arrays)
 
     @property
     def gains(self) -> tuple[Gain, ...]:

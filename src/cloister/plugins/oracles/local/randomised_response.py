@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.types import Ids, Ints
+from cloister.plugin import Ids, Ints
 from cloister.plugins.oracles.local.coins import WORDS, multiply_shift, truthful_words
 
 

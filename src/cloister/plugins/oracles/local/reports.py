@@ -20,11 +20,7 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import key
-from cloister.core.errors import Refused
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import option
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugin import AnyArray, Ids, Ints, PublicRng, Refused, hex_key, option
 from cloister.plugins.oracles.local.coins import multiply_shift
 
 Share: TypeAlias = Literal["users", "budget"]
@@ -68,7 +64,7 @@ class Sharing:
     @property
     def bundled(self) -> dict[str, Any]:
         """Parameters for non-Python clients: "level_key" picks a user's level; None if she answers all."""
-        level_key = None if self.factor == 1 else key(self.seed.child("level"))
+        level_key = None if self.factor == 1 else hex_key(self.seed.child("level"))
         return {"share": self.share, "level_key": level_key}
 
     def answers(self, users: Ids) -> tuple[Ints, ...]:

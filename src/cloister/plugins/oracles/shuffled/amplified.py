@@ -27,18 +27,35 @@ from typing import Any, ClassVar, final
 
 import attrs
 
-from cloister.accounting.amplification import local_of_shuffled
-from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space, described
-from cloister.core.budget import Budget, Event, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng
-from cloister.core.registry.components import component, option, slot
-from cloister.core.reports import Gain, ReportFacts, ReportLaw, facts_of
+from cloister.accounting import local_of_shuffled
+from cloister.core.reports import facts_of
 from cloister.core.reproducible_math import fewer_bits
-from cloister.core.roles import Channel, FrequencyOracle, VectorSumOracle
-from cloister.core.trust import Local, Shuffled
-from cloister.core.types import Ids, Ints
+from cloister.plugin import (
+    Bound,
+    BucketedVectors,
+    Budget,
+    BundleArrays,
+    Channel,
+    Event,
+    FrequencyOracle,
+    Gain,
+    Ids,
+    Ints,
+    InvalidInput,
+    Local,
+    Measure,
+    NoiseRng,
+    QuestionContext,
+    ReportFacts,
+    ReportLaw,
+    Shuffled,
+    Space,
+    VectorSumOracle,
+    component,
+    describe_part,
+    option,
+    slot,
+)
 
 STEPS = 3
 """Limit of the times that eps0 is raised by the tighter bound, which depends on the number of values at that eps0."""
@@ -163,7 +180,7 @@ class Amplified(ReportFacts):
         )
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return described(self.inner, arrays)
+        return describe_part(self.inner, arrays)
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
         return self.inner.encode(items, users, rng)

@@ -58,13 +58,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import more_bits_within
-from cloister.core.trust import Shuffled
-from cloister.core.types import Floats, Ints
+from cloister.plugin import (
+    Budget,
+    Floats,
+    Ints,
+    InvalidInput,
+    Measure,
+    QuestionContext,
+    Shuffled,
+    Space,
+    component,
+    option,
+)
 from cloister.plugins.oracles.local.hashing import LARGEST
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel
 

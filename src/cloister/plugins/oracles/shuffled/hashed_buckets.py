@@ -17,12 +17,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, Space, integers
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import ceil_log2
-from cloister.core.roles import Table
-from cloister.core.types import Floats, Ids, Ints
-from cloister.noise.channel import UnpicklableTable
+from cloister.plugin import BucketedVectors, Floats, Ids, Ints, PublicRng, Space, Table, UnpicklableTable, json_integers
 from cloister.plugins.oracles.local.hashing import Hashes
 
 SMALL = 4
@@ -76,7 +72,7 @@ class Layout:
     def bundled(self, level: int) -> dict[str, Any]:
         """Return parameters for non-Python clients: hashes are None where every bucket is its own place."""
         hashes = [hashes.bundled if self.hashed[level] else None for hashes in self.hashes(level)]
-        (size,) = integers(self.space.sizes[level : level + 1])
+        (size,) = json_integers(self.space.sizes[level : level + 1])
         return {"size": size, "places": self.places[level], "place": hashes[0], "sign": hashes[1]}
 
     def place(self, ids: Ints, level: int) -> tuple[Ints, Ints]:

@@ -15,15 +15,25 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import to_integers, to_words
-from cloister.core.buckets import BucketedVectors, BundleArrays
-from cloister.core.budget import Budget, Event
-from cloister.core.errors import InvalidInput, Refused
-from cloister.core.lattice import Bound
-from cloister.core.plain_data import stamp
-from cloister.core.randomness import NoiseRng
 from cloister.core.reproducible_math import ceil_log2, exp, more_bits, more_bits_within, power
-from cloister.core.types import AnyArray, Bools, Ids, Ints
-from cloister.noise.channel import LookupTable, lookup_table, totals_of
+from cloister.noise.channel import totals_of
+from cloister.plugin import (
+    AnyArray,
+    Bools,
+    Bound,
+    BucketedVectors,
+    Budget,
+    BundleArrays,
+    Event,
+    Ids,
+    Ints,
+    InvalidInput,
+    LookupTable,
+    NoiseRng,
+    Refused,
+    lookup_table,
+    stamp,
+)
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, delta_of_distance, enough_shares
 

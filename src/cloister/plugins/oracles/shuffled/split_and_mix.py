@@ -41,14 +41,20 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import more_bits
-from cloister.core.trust import Shuffled
-from cloister.noise.distributions import UP, enough_bits
+from cloister.plugin import (
+    UP,
+    Bound,
+    Budget,
+    InvalidInput,
+    Measure,
+    QuestionContext,
+    Shuffled,
+    Space,
+    component,
+    enough_bits,
+    option,
+)
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, default_places
 from cloister.plugins.oracles.shuffled.mixing import MAX_BITS, MixingChannel
 from cloister.plugins.oracles.shuffled.secrecy import MIN_USERS, enough_shares, max_distance

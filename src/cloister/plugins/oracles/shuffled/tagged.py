@@ -10,14 +10,25 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, Space, integers
-from cloister.core.budget import Budget, Event
-from cloister.core.errors import Refused
-from cloister.core.plain_data import stamp
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import Gain, ReportFacts
-from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.noise.channel import LookupTable
+from cloister.plugin import (
+    AnyArray,
+    Bools,
+    Budget,
+    BundleArrays,
+    Event,
+    Floats,
+    Gain,
+    Ids,
+    Ints,
+    LookupTable,
+    NoiseRng,
+    PublicRng,
+    Refused,
+    ReportFacts,
+    Space,
+    json_integers,
+    stamp,
+)
 from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.local.hashing import Hashes
 
@@ -145,7 +156,7 @@ class BlanketChannel(ReportFacts):
         return Hashes(self.seed.child("level", level), self.values)
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
-        sizes = enumerate(integers(self.space.sizes))
+        sizes = enumerate(json_integers(self.space.sizes))
         levels = [{"size": size, **self.hashes(level).bundled} for level, size in sizes]
         return {"kind": "blanket", "blankets": self.blankets, "values": self.values, "levels": levels}
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component
+from cloister.plugin import PublicRng, component
 from cloister.plugins.oracles.local.counts.channel import Direct, LocalCounts, TalliedRandomiser
 from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import Response

@@ -23,15 +23,25 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, QuestionContext, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import component
-from cloister.core.reports import Gain, ReportLaw
-from cloister.core.trust import Local
-from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.noise.channel import LookupTable
+from cloister.plugin import (
+    AnyArray,
+    Budget,
+    BundleArrays,
+    Floats,
+    Gain,
+    Ids,
+    Ints,
+    InvalidInput,
+    Local,
+    LookupTable,
+    Measure,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    ReportLaw,
+    Space,
+    component,
+)
 from cloister.plugins.oracles.local.coins import odds
 from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying, WithoutReportLaws
 from cloister.plugins.oracles.local.randomised_response import Response

@@ -21,10 +21,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import key
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugin import AnyArray, Ids, Ints, PublicRng, component, hex_key
 from cloister.plugins.oracles.local.counts.channel import LocalCounts, OneResponse, ResponseProbabilities
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.randomised_response import Response
@@ -76,7 +73,7 @@ class Signed(OneResponse):
         return np.where(ids >= 0, parity((self.rows(users) & ids).astype(np.uint64)).astype(np.int64), -1)
 
     def bundled(self) -> dict[str, Any]:
-        row = {"size": self.size, "bits": self.bits, "row": key(self.seed)}
+        row = {"size": self.size, "bits": self.bits, "row": hex_key(self.seed)}
         return {"randomiser": "signed", **row, **self.response.bundled}
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component
+from cloister.plugin import PublicRng, component
 from cloister.plugins.oracles.local.counts.channel import KeptChannel, LocalCounts
 from cloister.plugins.oracles.local.hashing import Hashed
 

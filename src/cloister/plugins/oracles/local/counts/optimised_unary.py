@@ -25,10 +25,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component
-from cloister.core.reports import Proportion, ReportLaw
-from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugin import AnyArray, Floats, Ids, Ints, Proportion, PublicRng, ReportLaw, component
 from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.counts.channel import CUT, ROUNDED, LocalCounts, ResponseProbabilities
 from cloister.plugins.oracles.local.packed_sets import has_padding_bits, packed, set_counts, set_sizes
@@ -54,7 +51,7 @@ class OptimisedUnary(LocalCounts):
 @final
 @attrs.frozen
 class Unary:
-    """One randomised bit per bucket; a report supports the buckets whose bits it sets.
+    """Mechanism with a randomised bit per bucket; a report supports the buckets whose bits it sets.
 
     Args:
         size: number of buckets of this level.

@@ -31,9 +31,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugin import AnyArray, Ids, Ints, PublicRng, component
 from cloister.plugins.oracles.local.coins import WORDS, multiply_shift, truthful_words, words_per_integer
 from cloister.plugins.oracles.local.counts.channel import LocalCounts, ResponseProbabilities
 from cloister.plugins.oracles.local.packed_sets import has_padding_bits, packed, set_counts, set_sizes

@@ -13,14 +13,24 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space, key
-from cloister.core.budget import Budget
-from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import option
-from cloister.core.reports import Gain
-from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.noise.channel import LookupTable
+from cloister.plugin import (
+    AnyArray,
+    Bound,
+    BucketedVectors,
+    Budget,
+    BundleArrays,
+    Floats,
+    Gain,
+    Ids,
+    Ints,
+    LookupTable,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Space,
+    hex_key,
+    option,
+)
 from cloister.plugins.oracles.local.coins import odds
 from cloister.plugins.oracles.local.fast import run_kernel
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
@@ -99,7 +109,7 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         seed = self.seeds[level]
-        keys = {"bucket": key(seed.child("bucket")), "nobody": key(seed.child("nobody"))}
+        keys = {"bucket": hex_key(seed.child("bucket")), "nobody": hex_key(seed.child("nobody"))}
         return {**keys, **self.randomiser.bundled(seed, arrays)}
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:

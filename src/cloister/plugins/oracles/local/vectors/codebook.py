@@ -1,4 +1,4 @@
-"""One byte per vector: subset selection over a public codebook, which every user rotates in her own way."""
+"""Subset selection over a public codebook, which every user rotates in her own way: one byte per vector."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays, key
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.reports import ReportLaw
 from cloister.core.reproducible_math import ESTIMATED, few_bits
-from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugin import AnyArray, BundleArrays, Floats, Ids, Ints, InvalidInput, PublicRng, ReportLaw, hex_key
 from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.fast import run_kernel, states
 from cloister.plugins.oracles.local.hadamard_transform import TILE, Rotations, rows_of_hadamard
@@ -208,7 +204,7 @@ class Codebook:
             "near": str(self.near),
             "far": str(self.far),
             "bits": rotations.bits,
-            "signs": [key(child) for child in rotations.seeds(seed)],
+            "signs": [hex_key(child) for child in rotations.seeds(seed)],
         }
 
     def possible(self, answers: AnyArray) -> bool:

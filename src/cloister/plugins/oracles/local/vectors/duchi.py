@@ -9,11 +9,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays
-from cloister.core.randomness import PublicRng
-from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.reproducible_math import ESTIMATED, column_sums, few_bits, normals, quarter_sines, words_for
-from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugin import AnyArray, BundleArrays, Floats, Ids, Ints, Proportion, PublicRng, ReportLaw
 from cloister.plugins.oracles.local.coins import WORDS, coin_words
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, OnSphere, blocks, sent
 

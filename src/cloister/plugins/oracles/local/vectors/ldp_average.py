@@ -45,19 +45,31 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.accounting.conversions import mu_of
-from cloister.accounting.discrete import BEYOND, eta
-from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space
-from cloister.core.budget import Budget, Event, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound, shrink
-from cloister.core.randomness import NoiseRng
-from cloister.core.registry.components import component
-from cloister.core.reports import Gain, ReportFacts
+from cloister.accounting import eta, mu_of
+from cloister.accounting.discrete import BEYOND
 from cloister.core.reproducible_math import ceil_log2, exp, fewer_bits
-from cloister.core.trust import Local
-from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.noise.channel import LookupTable
+from cloister.plugin import (
+    AnyArray,
+    Bound,
+    BucketedVectors,
+    Budget,
+    BundleArrays,
+    Event,
+    Floats,
+    Gain,
+    Ids,
+    Ints,
+    InvalidInput,
+    Local,
+    LookupTable,
+    Measure,
+    NoiseRng,
+    QuestionContext,
+    ReportFacts,
+    Space,
+    component,
+    shrink,
+)
 from cloister.plugins.oracles.local.question import LocalQuestion, WithoutReportLaws
 from cloister.plugins.oracles.local.reports import Reports, Share, Sharing, Tallies, share_option
 

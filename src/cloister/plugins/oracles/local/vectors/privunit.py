@@ -10,9 +10,6 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import (
     ESTIMATED,
     cap_error,
@@ -22,7 +19,7 @@ from cloister.core.reproducible_math import (
     quarter_sines,
     words_for,
 )
-from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.plugin import AnyArray, Bools, BundleArrays, Floats, Ids, InvalidInput, PublicRng
 from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, DrawWords, OnSphere, blocks, sent
 

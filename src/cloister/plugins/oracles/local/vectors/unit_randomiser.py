@@ -20,9 +20,7 @@ from typing import Any, Protocol, TypeAlias
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BundleArrays
-from cloister.core.randomness import PublicRng
-from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.plugin import AnyArray, Bools, BundleArrays, Floats, Ids, Ints, PublicRng
 from cloister.plugins.oracles.local.question import Randomiser, WithoutReportLaws
 
 STEP = 2.0**-11

@@ -21,12 +21,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.registry.components import component
-from cloister.core.trust import Local
+from cloister.plugin import Bound, Budget, InvalidInput, Local, Measure, QuestionContext, Space, component
 from cloister.plugins.oracles.local.reports import Share, share_option
 from cloister.plugins.oracles.local.vectors.channel import (
     ExplicitVectorChannel,
