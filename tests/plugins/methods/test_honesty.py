@@ -134,8 +134,10 @@ def reach(counts: list[float]) -> Reach:
 
 
 def test_what_is_cut_off_all_groups_may_lie_in_one_that_noise_hides() -> None:
-    """A tenth of the rows is beyond the radius. Of two clear groups either may have all of it, of four each has it with
-    a chance of a half; one that noise hides may have it too, and no row is cut off by more than half of the diagonal."""
+    """A tenth of the rows is beyond the radius: either of two clear groups may have all of it, each of four by half.
+
+    One that noise hides may have it too, and no row is cut off by more than half of the domain's diagonal.
+    """
     domain, radii = cube(2, 4.0), np.ones(2)
     found = reach([900.0, 100.0])
     assert found.distances is not None
