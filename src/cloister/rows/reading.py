@@ -239,13 +239,12 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
 
 def reading_fingerprints(chosen: Selection, reading: Reading) -> dict[str, bytes]:
     """Return fingerprints (``core.fingerprints``) of what decides how a table's cells become rows, by option."""
+    categories: list[list[str | int]] = [
+        [category.column, len(category.values), *category.values] for category in chosen.categories
+    ]
     resolved: dict[str, Sequence[str | int]] = {
         "--columns (columns=)": chosen.used,
-        "--category (categories=)": [
-            value
-            for category in chosen.categories
-            for value in (category.column, len(category.values), *category.values)
-        ],
+        "--category (categories=)": [value for category in categories for value in category],
         "--describe-words (describe_words=)": [value for texts in chosen.texts for value in (texts.column, texts.most)],
         "--missing (missing=)": [as_missing(reading.missing or "refuse")],
     }

@@ -15,6 +15,10 @@ READ = "rows"
 """Value of ``bounds`` for each column's minimum and maximum in the rows: for comparisons alone (law 1)."""
 
 
+def _start_of(start: Any) -> Start | None:
+    return None if start is None else Start.of(start)
+
+
 @final
 @attrs.frozen(kw_only=True)
 class Terms:
@@ -44,7 +48,7 @@ class Terms:
     rows_per_user: int | None = None
     zoom: Any = attrs.field(default="auto", converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
-    start: Any = attrs.field(default=None, converter=lambda start: None if start is None else Start.of(start))
+    start: Start | None = attrs.field(default=None, converter=_start_of)
 
     def bounds_of(self, columns: Sequence[str]) -> Any:
         """Return the stated bounds, or if there are none those of the result that the runs start from."""
