@@ -5,20 +5,20 @@ is a function of what the first released (a noisy number of rows, say) and of pu
 stage's budget, fixed before the first. The second is forecast when the first is over, and refused unless it is within
 b; so *whatever* was released, it is a mechanism that keeps b, and the pair is an adaptive composition with fixed
 budgets, whose amounts add in each measure: epsilon; rho (Bun and Steinke 2016, Lemma 1.7); mu^2 (Dong, Roth and Su
-2022, Theorem 3.2). Deltas of mechanisms add too, as they hold given any history (``composition``): those of the first
-stage are known before it, so that on every path the sum of both stages' is held against the whole.
+2022, Theorem 3.2). Deltas of mechanisms add too, as they hold given any history (``composition``). A path is what the
+first stage may release; on every path the sum of both stages' deltas is checked against the whole delta.
 
 That alone is not enough for discrete Gaussian noise in mu^2. Its conversion to epsilon compares the run with one whose
-noise is real, and needs a drift and a tail that hold on *every* path (``discrete``); that each path by itself passes
-with its own drift and tail does not give it, if one path has the larger drift and another one the larger tail. So both
-are measured by one figure: with T = max(drift / eta(2^20), tail / BEYOND) a path's drift and tail are at most T
-eta(2^20) and T BEYOND. The check with these in place of its own, and with the whole budget in place of what the path
+noise is real, and needs a drift and a tail that hold on *every* path (``discrete``). It is not enough that each path
+passes with its own drift and tail: one path may have the larger drift, and another one the larger tail. So both are
+measured by one figure: with T = max(drift / eta(2^20), tail / BEYOND) a path's drift is at most T*eta(2^20), and its
+tail at most T*BEYOND. The check with these in place of its own, and with the whole budget in place of what the path
 spends, then depends on T alone, and gets no easier as T grows. As all paths pass it, so does the largest T, which
 covers them all.
 
-A budget in rho is not Gaussian on every path: pure events and events that are zCDP alone cost more epsilon than a
-Gaussian of the same rho. So both stages together are priced by the conversion of zCDP, which holds for every path that
-keeps rho, discrete Gaussian noise included (Canonne, Kamath and Steinke 2020, Theorem 4).
+A budget in rho is not Gaussian on every path: pure events, and events that are known only to be zCDP, cost more epsilon
+than a Gaussian of the same rho. So both stages together are priced by the conversion of zCDP, which holds for every
+path that keeps rho, discrete Gaussian noise included (Canonne, Kamath and Steinke 2020, Theorem 4).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Accountant:
     def charge(self, index: int, events: Sequence[Event]) -> None:
         """Charge round ``index``: each round once, in order.
 
-        Earlier rounds count as charged with it: the process that this one resumes has asked them.
+        Earlier rounds count as charged with it: a resumed run asked them in an earlier process.
 
         Raises:
             Refused: no such round was forecast, its events differ from the forecast, or it was charged before.
@@ -212,8 +212,8 @@ class Accountant:
         epsilon = spent.epsilon(self.total.delta * (ROUNDING if spent.delta else 1))
         if not epsilon <= self.total.epsilon * ROUNDING:
             required_epsilon = (
-                f"{epsilon:.6g} (delta is too small, or epsilon too large, for what discrete Gaussian noise pays: "
-                f"choose a larger delta, or pure noise)"
+                f"{epsilon:.6g} (at so small a delta, or so large an epsilon, discrete Gaussian noise is too far from "
+                f"a real Gaussian: choose a larger delta, or pure noise)"
             )
             raise BudgetExceeded(
                 required_epsilon, f"{self.total.epsilon:.6g}", f"the run's epsilon at delta {self.total.delta:g}"

@@ -88,8 +88,8 @@ class RunOptions:
     )
     bounds: Any = cli_option(
         "Public bounds of the columns: -1:1 for all, 0:120,0:1 for each, a .toml or .json file, or ball:RADIUS; "
-        "unknown in place of a pair or of everything. compare also takes rows, its default: bounds read from the "
-        "rows, which a private run never does.",
+        "'unknown' in place of a pair, or of everything. For compare also 'rows' (default): the rows' own extremes, "
+        "which a private run never reads.",
         PRIVACY,
         kind=str | None,
     )
@@ -121,8 +121,8 @@ class RunOptions:
         kind=list[str] | None,
     )
     options: Mapping[str, Any] | None = cli_option(
-        "Option of the --method, as OPTION=VALUE, or of a component in its slots, as SLOT.OPTION=VALUE: rounds=5. "
-        "Repeatable.",
+        "Option of the --method, as OPTION=VALUE (rounds=5), or of a component in one of its slots, as "
+        "SLOT.OPTION=VALUE (start.depth=6). Repeatable.",
         METHOD,
         "--set",
         kind=list[str] | None,
@@ -141,8 +141,8 @@ class RunOptions:
     )
     describe: list[str] | None = cli_option(
         "Columns to describe groups by, separated by commas: numbers with bounds, booleans and categories, whether "
-        "clustered or not. Private histograms of each group are released with the centres, for the at most 8 columns "
-        "that separate the groups best.",
+        "clustered or not. Private histograms of each group are released with the centres, for up to 8 columns that "
+        "separate the groups best.",
         METHOD,
         kind=str | None,
         read=split_names,
@@ -224,7 +224,7 @@ class LedgerOptions:
         in_config=False,
     )
     note: str | None = cli_option(
-        "Line of at most 200 characters that the ledger shows with it.", LEDGER, in_config=False
+        "Text of at most 200 characters that the ledger shows next to the run.", LEDGER, in_config=False
     )
 
     def account(self) -> Any:

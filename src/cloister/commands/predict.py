@@ -48,7 +48,10 @@ class LabelOptions:
         read=split_names,
     )
     distances: bool = cli_option(
-        "Also write each row's distance to its centre, in the units of the run.", OUTPUT, "--distances", default=False
+        "Also write each row's distance to its centre (with --scale, in its scaled units).",
+        OUTPUT,
+        "--distances",
+        default=False,
     )
 
 
@@ -74,7 +77,7 @@ def predict(
     result: SavedResult,
     reading: Annotated[
         Reading,
-        excludes("the result has the categories, and each row has a label", "categories", "user_column"),
+        excludes("a label is of one row, and the result holds the categories", "categories", "user_column"),
         excludes("this process computes the labels, in the order of the rows", "engine", "workers", "scheduler"),
         excludes("a view makes no copy of the rows, and no pass over them", "materialise", "passes"),
     ],
@@ -119,7 +122,7 @@ def _view(
             "--names": group_names,
             "--dialect": in_sql.dialect and rows,
         },
-        "labels in SQL go into no file, and are printed, or created at an address",
+        "with --sql or --create labels go into no file: the query is printed, or the view is created",
     )
     if reading.table is None:
         raise InvalidInput("no table: give --table NAME")
@@ -195,11 +198,13 @@ def _label_in_sql(view: LabelView, in_sql: SqlOptions, as_json: bool) -> None:
     if (create := in_sql.create) is None:
         query = view.query(in_sql.name)
         say(NOT_PRIVATE)
-        print_json({"private": False, "sql": query}) if as_json else print(f"{query};", flush=True)  # names as they are
+        print_json({"private": False, "sql": query}) if as_json else print(
+            f"{query};", flush=True
+        )  # show() would read brackets in names as markup
         return
     view.create(create)
     say(NOT_PRIVATE)
     if as_json:
         print_json({"private": False, "view": create})
     else:
-        show(f"created the view {create} in the database: drop it when you need it no more")
+        show(f"created the view {create} in the database: drop it when you no longer need it")

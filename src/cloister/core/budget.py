@@ -59,10 +59,10 @@ class Share:
 
 
 def drawings(shares: Sequence[Share | None]) -> list[int]:
-    """Return the number of each question's private drawing of roles, given its share of the users (None: all).
+    """Return for each question the index of its private drawing of roles, given its share of the users (None: all).
 
-    Questions with one key and disjoint shares are roles of one drawing: a user plays one of them. If shares overlap,
-    both questions would go to the same user, whom the second must not recognise: it belongs to another drawing.
+    Questions with one key and disjoint shares are roles of one drawing: a user plays one of them. A question whose
+    share overlaps an earlier one's is put into another drawing, so that nobody can link a user's two answers.
     """
     taken, numbers = dict[tuple[PublicRng, int], list[Share]](), list[int]()
     for share in shares:
@@ -106,9 +106,10 @@ class Budget:
 
     @property
     def beside_pure(self) -> float:
-        """Factor on the small share of a Gaussian question beside a pure one that has the rest of the budget.
+        """Factor for the small share of a Gaussian question, where a pure question gets the rest of the budget.
 
-        Measured: in zCDP a pure question gets sqrt(2 rho) of epsilon, little for much rho.
+        In zCDP a pure question gets epsilon = sqrt(2 rho), little for its rho, so it needs more of the budget. The
+        value is measured.
         """
         return 0.3 if self.measure == "zcdp" else 1.0
 
@@ -132,13 +133,13 @@ class Budget:
             return (self,) * len(errors)
         degree = 3 if self.measure == "pure" else 2
         largest = max(errors)
-        # errors come from integrals, whose last bits differ between machines: roots count to one part in a million
+        # errors come from integrals, whose last bits differ between machines: keep 24 bits of each root
         return self.split(*(few_bits(root(e / largest, degree), 24) for e in errors))
 
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
         """Return budgets for disjoint public shares of the users, each with the whole amount.
 
-        Weights count to one part in a million. If this budget is for a share already, its parts are parts of that
+        Weights are rounded to 24 bits. If this budget is for a share already, its parts are parts of that
         share, by its own key, and ``rng`` is not used.
 
         Raises:
@@ -189,12 +190,12 @@ class Event:
             Gaussian. Paid in rho, such noise is worth mu^2 = 2 rho.
         delta: probability, given any history, that ``spent`` does not cover the output (see
             ``cloister.accounting.composition``).
-        ratio: largest |log| ratio, anywhere, of the law of one noised integer to that discrete Gaussian; 0 if it is
-            one.
+        ratio: largest |log| of the ratio between the distribution of one noised integer and a discrete Gaussian of
+            ``sigma``; 0 if it is that distribution.
         epsilon_without_shuffler: epsilon of one report by itself, against a dishonest shuffler (Shuffled only);
             infinite if nothing holds.
-        pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho);
-            infinite if it is not pure, or its measure is pure already.
+        pure: epsilon of a mechanism that is paid in rho and is pure, except with probability ``delta`` (epsilon^2 / 2
+            is at most that rho); infinite if it is not pure, or is paid in epsilon.
     """
 
     mechanism: str

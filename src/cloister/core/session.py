@@ -1,6 +1,6 @@
-"""Session, which opens, charges, gathers, records and replays a method's rounds, and captures plans.
+"""Sessions: open, charge, gather, record and replay a method's rounds, and capture its plan.
 
-One call of ``ask`` is one round. The order is fixed (law 2): check the forecast, charge, journal the opened round,
+One call of ``ask`` is one round. The order is fixed: check the forecast, charge, journal the opened round,
 gather, close, and journal every look before its values are seen. So a killed run resumes without paying twice, and a
 run is a pure function of the plan, the public seed and the answers so far.
 """
@@ -110,7 +110,10 @@ class RecordedTable:
             recorded = self._past[self._count - 1]
             if (recorded.level, recorded.error) != (level, error) or not np.array_equal(recorded.ids, checked):
                 index = self._at[0]
-                raise Refused(f"round {index} asks for other buckets than the recorded run: use its version and plan")
+                raise Refused(
+                    f"round {index} asks for other buckets than the recorded run: resume it with the version and plan "
+                    "that it began with"
+                )
             return recorded.values.copy()
         values = self._fresh(checked, level, error)
         self._write(Lookup(*self._at, level, error, checked, values))
@@ -159,14 +162,17 @@ class _Zeros:
 
 @final
 class Session(Generic[T]):
-    """Only access of a method to the rows.
+    """A method's only access to the rows.
 
     Args:
+        problem: what the method is to solve, in the caller's units.
         seed: key of the run's public choices.
         population: holder of the rows; without one, the first round that the record does not answer raises ``Pending``.
         accountant: charged before each round that the record does not hold.
         record: earlier releases (a resumed run, a published transcript).
         journal: durable log, written before any value is seen; by default only the record.
+        noise: source of the noise; None: a secret one.
+        reading: post-processing of a round's decoded tables, before the method sees them.
         agree: ``Joining.agree``, where several parties hold the rows.
         forecasting: answer everything with zeros, read nothing, charge nothing.
 
@@ -201,7 +207,7 @@ class Session(Generic[T]):
         self._accountant, self._journal, self._reading, self._agree = accountant, journal, reading, agree
         self._noise = NoiseRng.secret() if noise is None else noise
         self._past = list(self.record.lookups)
-        self._before = len(self.record.digests), self.record.closed  # earlier releases alone: the record grows
+        self._before = len(self.record.digests), self.record.closed  # of an earlier process: the record will grow
         self._lattice: Lattice = problem.domain
         self._others, self._forecasting = 0, forecasting
 
@@ -223,11 +229,11 @@ class Session(Generic[T]):
         """Return integers computed from released values (lattice points of centres, radii in steps), as first recorded.
 
         Solvers may differ in the last bit between machines, and then round a centre to another lattice point. So the
-        first run records its integers like a look; replays take them from there, and parties from one of them
-        (``Joining``). Any values serve: the cost of a round does not depend on them (law 2).
+        first run records its integers like a look. Replays use the recorded integers, and all parties of a federated
+        run use one party's (``Joining``). Privacy does not depend on these values: a round costs the same with any.
 
         Raises:
-            Refused: the record has another number of them, or some that no lattice holds.
+            Refused: the record has another number of integers, or integers outside any lattice.
         """
         if not self.rounds:  # public choices alone are the same everywhere
             return values
@@ -258,8 +264,8 @@ class Session(Generic[T]):
         current = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
         if current != self.problem.domain:
             raise InvalidInput(
-                "a method with a frame of its own is inside another frame, whose units it does not know: put the frame "
-                "inside (--zoom and --scale do)"
+                "a method that changes units is inside another one that does: leave out --zoom or --scale, or put that "
+                "method outermost"
             )
         view = copy.copy(self)
         view.problem = attrs.evolve(self.problem, domain=domain)
@@ -270,7 +276,7 @@ class Session(Generic[T]):
         """Return a view of this session for a method that knows the rows' first columns alone: those of ``domain``."""
         view = self.framed(domain, domain)
         view._others += self.problem.domain.dimension - domain.dimension
-        return view.framed(domain, domain)
+        return view.framed(domain, domain)  # once more: the lattice now drops the other columns
 
     def placed(self, points: Floats) -> Ints:
         """Return public points (m, d), in the caller's units, on the lattice that this session puts rows on."""
@@ -310,7 +316,7 @@ class Session(Generic[T]):
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}
-        self.notions |= {q.notion for q in questions}  # first: a budget in another notion fails to open
+        self.notions |= {q.notion for q in questions}  # before opening, which may fail for want of these
         if len(trusts) != 1:
             raise Refused(f"questions of a round must share one trust model, not {sorted(t.__name__ for t in trusts)}")
         if trusts & {Central, Aggregated} and any(q.budget.user_share for q in questions):

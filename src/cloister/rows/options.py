@@ -76,9 +76,9 @@ class Reading:
 
     columns: Sequence[str | int] | str | None = _option(
         "Columns to use, separated by commas: names (in double quotes if they hold a comma), or patterns such as '*', "
-        "which match columns of numbers except ids and dates (in CSV: every column). With a result or a plan: the "
-        "names that its columns have in these rows, in its order, or its own names in any order. Default: those of "
-        "the result, plan or start, otherwise those that --bounds and --category name; in NPY and NPZ all.",
+        "which match columns of numbers except ids and dates (in CSV: every column). If a result or plan was made "
+        "with other names: list, in its order, the names used in these rows. Default: those of the result, plan or "
+        "start, otherwise those that --bounds and --category name; in NPY and NPZ all.",
         written="list",
     )
     categories: Mapping[str, Any] | None = _option(
@@ -88,8 +88,8 @@ class Reading:
         written="table",
     )
     missing: str | None = _option(
-        "Rows with missing or infinite cells: refuse (stop) or drop; with a plan, drop makes a person with such a row "
-        "report that she is nowhere. Default: what the run of the result or the start did, otherwise refuse.",
+        "Rows with missing or infinite cells: refuse (stop) or drop. Where people report for themselves, a person with "
+        "such a row then reports that she is in no group. Default: as in the run of the result or start, else refuse.",
     )
     user_column: str | None = _option(
         "Column that identifies each row's user. The guarantee then protects users with all their rows, and needs "
@@ -106,8 +106,8 @@ class Reading:
         decides_rows=False,
     )
     passes: str | None = _option(
-        "Way to make a pass over the table: stream (send its rows to this process), query (let its engine add up) or "
-        "workers (of the engine, with this version of cloister; Spark). Default: the fastest in a trial on made-up "
+        "Way to make a pass over the table: stream (send its rows to this process), query (let the database "
+        "aggregate) or workers (Spark's, with this version of cloister). Default: the fastest in a trial on made-up "
         "rows.",
         only="databases",
         flag="--pass",

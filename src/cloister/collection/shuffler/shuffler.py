@@ -11,8 +11,8 @@ plan's guarantee needs it releases nothing.
 Guarantee (if the shuffler is honest): the release is a uniformly random permutation of the multiset of accepted
 messages; who is accepted depends on the users' messages only.
 
-A plan is shuffled once: from two releases of one plan, the second with one more user, anybody can tell that user's
-messages.
+A plan is shuffled once: if it were released twice, the second time with one more user, anybody could find that user's
+messages by comparing the two.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def shuffle(
 ) -> ShuffleResult:
     """Shuffle users' messages into a new folder.
 
-    If killed, it leaves no folder or the complete one; run again, it removes the remains and starts over. It needs
-    memory for a bit per planned user, a piece of messages, and the largest of the ``FILES`` parts of all messages,
-    which is permuted at once; and disk space for all messages twice, uncompressed.
+    If killed, it leaves no folder or the complete one; run again, it removes the remains and starts over. Memory holds
+    one bit per planned user, one chunk of messages, and one of the ``FILES`` parts into which all messages are
+    scattered. The disk holds all messages twice, uncompressed.
 
     Args:
         plan: a plan of trust Shuffled, or its folder.
@@ -100,8 +100,8 @@ def shuffle(
         strict: fail at the first refusal.
         progress: called with the number of messages just read or written.
         rng: generator for tests only: a repeatable order hides nothing.
-        engine: engine that reads and writes files, as for ``fit``, on machines of the shuffler. The disk then holds all
-            messages three times.
+        engine: engine that reads and writes files, as for ``fit``; it must run on the shuffler's own machines. The disk
+            then holds all messages three times.
         workers: as for ``fit``.
         scheduler: as for ``fit``.
 
@@ -146,7 +146,7 @@ def _in_parts(
     new_release: Callable[[int], Release],
     progress: Callable[[int], None],
 ) -> tuple[int, int]:
-    """Shuffle on an engine's workers as ``_in_this_process`` does here."""
+    """Shuffle in parts, one per task of an engine; return the numbers of messages and files."""
     folders = scatter_in_parts(engine, senders, work, width, rng, progress)
     _refuse_few(senders.intake, min_people)
     return release_in_parts(engine, folders, work, width, rng, new_release, progress)
@@ -159,7 +159,7 @@ def _in_this_process(
     new_release: Callable[[int], Release],
     progress: Callable[[int], None],
 ) -> tuple[int, int]:
-    """Shuffle the messages of the senders who count; return the numbers of messages and files."""
+    """Shuffle the messages of the accepted senders; return the numbers of messages and files."""
     try:
         for messages in senders.accepted():
             scattered.add(records_of(messages))
@@ -183,7 +183,7 @@ def _refuse_few(intake: Intake, min_people: int) -> None:
 def _work_folder(target: Path) -> Iterator[Path]:
     """Make a folder beside the target for this process only, and remove it afterwards.
 
-    Remains of killed runs are removed first, since they nearly reveal the order of arrival.
+    Remains of killed runs are removed first: their files hold messages nearly in their order of arrival.
     """
     _check_free(target)
     with ExitStack() as stack:
@@ -202,7 +202,7 @@ def _work_folder(target: Path) -> Iterator[Path]:
 
 
 def _work_folders(target: Path) -> str:
-    """Return a pattern of this target's work folders only; its name may hold wildcards, or begin another's."""
+    """Return a glob pattern of this target's work folders, and of no other target's."""
     return f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"
 
 

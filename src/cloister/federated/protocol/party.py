@@ -1,4 +1,4 @@
-"""A party's half, free of I/O: it masks its vectors, never twice under one mask, and unmasks the coordinator's sums.
+"""A party's side of the protocol, without I/O: it masks vectors, each under a fresh mask, and unmasks the sums.
 
 The contents of a round's vector, noise share included, are fixed once and journalled: a second attempt masks the same
 numbers anew, and a restarted party sends the same bytes.
@@ -61,7 +61,7 @@ class Party:
         payer: data set and id of the run in this party's ledger that pays for the session, if it has one.
 
     Raises:
-        InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
+        InvalidInput: no such party, the wrong kind of key, or a coordinator's key of low order, which hides nothing.
     """
 
     def __init__(
@@ -95,24 +95,24 @@ class Party:
         return self._keys is not None
 
     def paid_by(self, dataset: str, run: str) -> None:
-        """Journal which run of this party's ledger pays for the session, so that no other one is opened for it."""
+        """Journal which run of this party's ledger pays for the session, so that no second run is opened for it."""
         self._note(PAID, journal_name(self.agreement, self.name) + f"{run} {dataset}".encode())
 
     def check(self, trial: bool = False) -> bytes:
         """Return the message that compares the plan, before anything is written or sent.
 
         Args:
-            trial: this party does not mean to join now: should its plan differ, nobody stops waiting.
+            trial: only compare: the parties that wait go on waiting, even if this party's plan differs.
         """
         body = to_bytes(self.agreement.outline)
         return Message(Kind.CHECK, self.me, self.agreement.hash, attempt=int(trial), body=body).to_bytes()
 
     def leave(self) -> bytes:
-        """Return the message that this party cannot begin, so that nobody waits for it."""
+        """Return the message saying that this party cannot begin, so that nobody waits for it."""
         return Message(Kind.LEAVE, self.me, self.agreement.hash).to_bytes()
 
     def take_noted(self, data: bytes) -> None:
-        """Take the coordinator's word that it holds the same agreement.
+        """Check that the coordinator holds the same agreement.
 
         Raises:
             Rejected: it holds another one.
@@ -123,8 +123,8 @@ class Party:
     def hello(self) -> bytes:
         """Return the message that joins the session: this party's nonce.
 
-        From the first party also the group's secret, sealed for each other one. The nonce is the public half of a key
-        made now, for the party's secret with the coordinator.
+        The first party's message also holds the group's secret, encrypted for each other party. The nonce is the public
+        half of a fresh key, from which the party derives its secret with the coordinator.
         """
         if not self._hello:
             fresh, drawn, sealed = new_private_key(), b"", b""
@@ -167,8 +167,11 @@ class Party:
     def vector(self, round: int, digest: str, shape: Shape, values: Callable[[], tuple[Ids, ...]]) -> bytes:
         """Return the message of one round's current attempt: the same bytes however often it is requested.
 
-        ``values``, which draws this party's words (m,) per tensor with its share of the noise, is called once per
-        round.
+        Args:
+            round: index of the round.
+            digest: of the round's questions, which must not change between attempts.
+            shape: of the round's tensors.
+            values: called once per round; draws this party's words (m,) per tensor, its share of the noise included.
 
         Raises:
             Refused: the round was answered already, or its digest changed.
@@ -222,7 +225,7 @@ class Party:
         """Go on to this attempt, with fresh masks: the coordinator has given up the one before.
 
         Raises:
-            Refused: attempts only grow, and an answered round has no other.
+            Refused: the attempt is not larger than the last one, or the round was answered.
         """
         if round in self._answers or not self._attempts.get(round, 0) < attempt < 2**32:
             raise Refused(
