@@ -40,7 +40,7 @@ SHARE = 0.01
 """Share of the budget that counts the rows. In mu^2 it increases all other noise by half a percent."""
 
 DOUBTED = 0.3
-"""Relative standard error of the count that is warned of: methods depend on the rows' order of magnitude."""
+"""Relative standard error of the count above which a warning is given: methods need the rows' order of magnitude."""
 
 STAND_IN = 10**4
 """Number of rows that a plan assumes before the count."""

@@ -47,7 +47,7 @@ def test_excels_line_on_the_delimiter_is_to_be_taken_away(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes((line + "age;dose\n1,5;2\n").encode(encoding))
-    with pytest.raises(InvalidInput, match=r"is Excel's sep=;: take it away, and give --delimiter ';'"):
+    with pytest.raises(InvalidInput, match=r"is Excel's sep=;: remove that line, and give --delimiter ';'"):
         Files(path, Reading(columns=["age"], delimiter=delimiter, encoding=encoding))
 
 

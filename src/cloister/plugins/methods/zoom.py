@@ -3,9 +3,9 @@
 1. One question (unless ``share`` is 0): in each column, how many rows are in each 16th of the declared range, in each
    16th of those, and of those. A column whose range nobody knows has bins of sign and magnitude instead.
 2. Per column: the interval from the first to the last bin that holds more than noise does, and a margin.
-   A method that says so (``slack``) gets a much wider one, for less: it needs no more than the order of magnitude, and
-   keeps bounds that it stands. Where no share of the budget can promise that groups of a fifth of the rows keep their
-   middle inside, nothing is asked and nothing is cut.
+   A method that tolerates wide bounds (``slack``) gets a much wider interval, found with a smaller share of the budget:
+   it needs the order of magnitude only, and bounds that it tolerates are kept. If the ranges are known, and no share of
+   the budget can promise that groups of a fifth of the rows keep their median inside, nothing is asked or cut.
 3. The method in the slot works in the cube [-1, 1]^d, which stands for these intervals, with the rest of the budget.
    Its centres come back in the caller's units. Rows beyond the cube are clipped to it.
 
@@ -15,9 +15,10 @@ under add-or-remove one row is sqrt(d levels), which is what an oracle pays for.
 same whatever is found: its lattice, noise, rounds and shares come from public figures alone, and only where it lies
 among the rows comes from answers that were paid for. Intervals and units are released, and stand in the result.
 
-Promise: except in one run of 1,000, no group of ``unseen_of`` of the rows has its middle outside an interval, whatever
-the distribution (``zoom_tails`` has the proof): 4%, or the more that noise hides, stated before the run. It
-holds for independent unbiased noise: under a curator or parties who pool. Elsewhere nothing is promised.
+Promise: except in one run of 1,000, no group of at least ``unseen_of`` of the rows has its median outside an interval
+in any column, whatever the distribution (``zoom_tails`` has the proof). That share is 4%, or more if noise hides more,
+and is stated before the run. It holds for independent unbiased noise: under a curator or parties who pool. Elsewhere
+nothing is promised.
 
 Source: the range of a column by a noisy histogram of it (Karwa, Vadhan: Finite sample differentially private confidence
 intervals, 2018; Smith 2011 for quantiles); the levels, so that bounds may be 1,000 times too wide, are cloister's own.
@@ -69,10 +70,12 @@ and shuttle, with hst-means; ``SURE`` and ``ROOM`` on unbalance and shuttle, wit
 SHARES_UNKNOWN = 0.2, 0.3
 
 WIDER = 0.2
-"""The same as ``GROUP`` for a method that tolerates wide bounds: only wider ones are cut."""
+"""Smallest group, in parts of the rows, that must keep its median inside, for a method that tolerates wide bounds; for
+others it is ``GROUP``, or this if no share of the budget can promise that."""
 
 FINE = 0.0025
-"""Standard error of a bin, in parts of the rows, that suffices for an unknown range: then at most a tenth is paid."""
+"""Standard error of a bin, in parts of the rows, that suffices for an unknown range: a share of the budget that reaches
+it is enough."""
 
 SURE = 0.0075
 """Standard error of a bin up to which intervals are taken as they are found. Above, noise may hide a far group of 4% of
@@ -83,12 +86,12 @@ COARSE = 0.025
 not be told from noise."""
 
 ROOM = 7.0
-"""Width of a rough interval over what was found. It grows with the rows that were found, not with the distance of
-hidden ones, so that no promise rests on it; less costs more on unbalance and on house."""
+"""Width of a rough interval, as a multiple of the width that was found. The distance of hidden rows is not known, so
+that no promise rests on it; smaller values cost more on unbalance and on house."""
 
 STANDS = 2.0
-"""Factor of a method's slack: bounds this many times wider than what is found are kept. Measured: 16 times too wide
-costs radius-means nothing on house and shuttle (docs/howto/bounds.md)."""
+"""Bounds are kept if they are wider than what is found by at most this factor times the method's slack. Measured:
+bounds 16 times too wide cost radius-means nothing on house and shuttle (docs/howto/bounds.md)."""
 
 MARGIN = 0.05
 """Share of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
@@ -97,17 +100,17 @@ FEW, MANY = 3, 10_000
 """Maximum number of columns, and minimum number of rows, for a fourth level."""
 
 NEARLY = 0.8
-"""Part of the declared range from which an interval is not worth clipping rows for."""
+"""An interval that takes up this part of the declared range, or more, is not worth clipping rows for."""
 
 CATEGORY = re.compile(r"category:([1-9][0-9]*)")
 """Marks, in place of a weight, a one-hot column of a category of this many values."""
 
 FINEST = 2.0**-40
-"""Width of an interval, of its ends' size, from which on doubles tell its rows apart; a narrower one is not taken. It
-may have no width at all, where bounds are far from 0 for how close they are."""
+"""Smallest width of an interval, as a part of its ends' absolute values, in which doubles can tell rows apart; narrower
+intervals are not taken. Where bounds are close together and far from 0, an interval may have no width at all."""
 
 NOWHERE = -1.0, 1.0
-"""Range of a column that nobody knows, and whose counts are no more than noise."""
+"""Range of a column of unknown range whose counts are no more than noise."""
 
 
 @component
@@ -213,6 +216,7 @@ class Zoom(Generic[T]):
         if unknown:  # a range has to be found, whatever it costs
             promising += [share for share in shares[len(usual) - 1 :] if self._error(problem, share) <= FINE]
         else:
+            # the largest share that can promise something, if none can promise enough
             promising += [share for share in usual if self._tolerated(problem, share) <= WIDER / 2 * problem.rows][-1:]
         if promising:
             return promising[0]
@@ -227,9 +231,9 @@ class Zoom(Generic[T]):
         return 0.0
 
     def unseen_of(self, problem: Problem) -> float:
-        """Return the share of the rows from which a group's middle is within every interval, but in one run of 1,000.
+        """Return the smallest share of the rows whose median is within the interval of each column.
 
-        It follows from public figures and is at least 4%; 1 promises nothing.
+        This holds except in one run of 1,000, and follows from public figures. It is at least 4%; 1 promises nothing.
         """
         share = self.share_of(problem)
         if not share:
@@ -249,7 +253,7 @@ class Zoom(Generic[T]):
         return self.counts.measure == "pure"
 
     def _slack(self, problem: Problem) -> float:
-        """How many times wider than the rows the frame may be, but for noise; unknown ranges are wide enough."""
+        """Return how many times wider than the rows the frame may be without loss; 1 if a range is unknown."""
         return 1.0 if unknown_columns(problem.domain) else slack(self.method)
 
     def _error(self, problem: Problem, share: float) -> float:
@@ -276,7 +280,7 @@ class Zoom(Generic[T]):
         edges = [interval(counts, j, errors, promise, other_columns[j], certain) for j in range(d)]
         error, wider = errors[0] / look.rows, self._slack(look)
         room = max(wider, ROOM if error > SURE else 1.0)
-        margin = max(MARGIN + certain * error, (room - 1) / 2)
+        margin = max(MARGIN + certain * error, (room - 1) / 2)  # on each side
         keep_above = 1 / (STANDS * wider) if wider > 1 else NEARLY
         for j, ends in zip(columns.counted, edges, strict=True):
             intervals[j] = _widened(ends, intervals[j], j in unknown, margin, keep_above)
@@ -320,8 +324,8 @@ class Zoom(Generic[T]):
     def _one_hot(self) -> dict[int, int]:
         """Number of the category's values, by the position of each one-hot column.
 
-        Their range is known whatever the rows are. In rows of two categories two of them differ, each by 1, which is a
-        distance of sqrt(2): in a unit of sqrt(2) it is 1.
+        Their range is known whatever the rows are. Rows of two different values differ in two of these columns, each by
+        1, which is a distance of sqrt(2): in a unit of sqrt(2) it is 1.
         """
         parts = enumerate(self.scale.split(","))
         return {j: int(matched[1]) for j, part in parts if (matched := CATEGORY.fullmatch(part))}
@@ -343,8 +347,8 @@ def _widened(
 ) -> tuple[float, float]:
     """Return the interval between these ends with its margins, in the caller's units.
 
-    It is within the declared range, or all of it if it would take up ``kept`` of it or doubles cannot tell its ends
-    apart.
+    It lies within the declared range. It is the declared range if it would take up ``kept`` of that, or if doubles
+    cannot tell its ends apart.
     """
     low, high = declared.tolist()
     if ends is None:

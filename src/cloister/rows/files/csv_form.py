@@ -58,7 +58,7 @@ BINARY = {
     b"\x1f\x8b": "it is gzip: call it .csv.gz",
     b"PAR1": "it is Parquet: call it .parquet",
     b"ARROW1": "it is Arrow: call it .arrow",
-    b"PK\3\4": "it is a ZIP archive, or Excel's: unpack it, or read it by pandas.read_excel and save it as Parquet",
+    b"PK\3\4": "it is a ZIP archive or an Excel workbook: unpack it, or save it as Parquet with pandas.read_excel",
     b"\x28\xb5\x2f\xfd": "it is Zstandard: unpack it",
     b"\xfd7zXZ\0": "it is xz: unpack it",
 }
@@ -81,7 +81,7 @@ def check_head(path: str, form: Form) -> None:
             raise InvalidInput(f"'{path}' is not CSV: {advice}")
     if match := SEPARATOR.match(codecs.getincrementaldecoder(form.encoding)("ignore").decode(head[:64])):
         raise InvalidInput(
-            f"the first line of '{path}' is Excel's sep={match[1]}: take it away, and give --delimiter "
+            f"the first line of '{path}' is Excel's sep={match[1]}: remove that line, and give --delimiter "
             f"{'tab' if match[1] == chr(9) else repr(match[1])} (delimiter=)"
         )
     if codecs.lookup(form.encoding).name == "utf-8":
