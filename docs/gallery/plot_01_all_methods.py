@@ -2,15 +2,14 @@
 All methods on toy sets
 =======================
 
-Twelve k-means methods for a curator who may see the rows, on six sets of 3,000 made-up rows, each with ε = 1. A column
-of pictures is a set, a row is a method; crosses are the released centres, and colours say which of them is nearest.
-Above each picture: the cost over that of scikit-learn's k-means, which sees everything and promises nothing. 1.00
-means that privacy cost nothing that can be seen.
+Twelve k-means methods under Central trust, on six generated data sets of 3,000 rows, each with ε = 1. A column of
+pictures is a data set, a row is a method; crosses are the released centres, and colours show the nearest centre.
+Above each picture: the cost relative to scikit-learn's k-means, which is not private. 1.00 means that privacy cost
+nothing.
 
-Two things to see. The methods that look for their start agree wherever the groups are what k-means looks for; those
-that begin from public places (``fastlloyd``, ``gauss-lloyd``, ``su-lloyd``) can end with two centres in one group.
-And no method, private or not, finds moons or rings: k-means cuts space by straight lines, so that more centres than
-shapes are the remedy.
+Methods that look for their start agree wherever the groups are of the kind that k-means finds; those that begin from
+public places (``fastlloyd``, ``gauss-lloyd``, ``su-lloyd``) can end with two centres in one group. No method, private
+or not, finds moons or rings: k-means divides space by straight lines, so such shapes need several centres each.
 """
 
 import warnings

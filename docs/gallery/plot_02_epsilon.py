@@ -2,12 +2,12 @@
 ε against cost
 ==============
 
-The smaller ε, the stronger the promise, and the farther off the centres are. From a certain ε on, which depends on
-the number of rows, more budget buys next to nothing. Each point is the mean of three runs, the bar one standard
+The smaller ε, the stronger the guarantee, and the farther off the centres are. From a certain ε on, which depends on
+the number of rows, a larger budget helps very little. Each point is the mean of three runs, the bar one standard
 deviation; all on mixtures of eight groups.
 
-The upper dashed line is one centre in the middle of the bounds, which needs no rows at all: what a run ought to beat.
-The lower one is scikit-learn.
+The upper dashed line is one centre in the middle of the bounds, which needs no rows at all and which a run should
+beat. The lower one is scikit-learn.
 """
 
 import matplotlib.pyplot as plt

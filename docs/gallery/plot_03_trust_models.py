@@ -2,13 +2,14 @@
 The same rows under four trust models
 =====================================
 
-Who may see the rows? The fewer, the more noise. All pictures have the same 4,000 rows and ε = 1, and each promises
-what its title says to every row.
+The fewer people may see the rows, the more noise is needed. All pictures have the same 4,000 rows and ε = 1, and the
+guarantee in the title holds for every row.
 
-* **A curator** sees the rows and adds noise once, to sums.
-* **Parties** hold a part of the rows each and pool masked sums; the noise is that of a curator, or a little more.
-* **A shuffler** mixes messages of people who have each added a little noise.
-* **Nobody**: every person adds all the noise that she needs herself.
+* **Central**: a curator sees the rows and adds noise once, to sums.
+* **Aggregated**: parties hold a part of the rows each and pool masked sums; the noise is that of a curator, or a
+  little more.
+* **Shuffled**: a shuffler mixes the messages of people who have each added a little noise.
+* **Local**: nobody sees rows; every person adds all the noise that she needs herself.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Bounds too wide, with zoom and without
 ======================================
 
-Noise grows with the bounds. Whoever says "between -16 and 16" of rows that are all between -1 and 1 pays for the
-empty space, unless a part of the budget first finds where the rows are: that is what ``zoom`` does, and it is on by
-default. Below, the share of the cost that tight bounds give, for bounds 1, 4, 16 and 1,000 times too wide.
+Noise grows with the bounds. Bounds of -16 to 16 for rows between -1 and 1 pay for the empty space, unless a part of
+the budget first locates the rows: that is what ``zoom`` does, and it is on by default. Below: the cost relative to that
+with tight bounds, for bounds 1, 4, 16 and 1,000 times too wide.
 """
 
 import matplotlib.pyplot as plt

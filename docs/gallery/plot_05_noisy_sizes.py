@@ -2,8 +2,8 @@
 Noisy sizes and their error
 ===========================
 
-The size of each group is released with noise, and how wide that noise is can be released too: the bars are two standard
-errors. The crosses are the true sizes, which a real report could not show. Small groups are the first to drown.
+The size of each group is released with noise and its standard error: the bars are two standard errors. The crosses
+are the true sizes, which a real report could not show. Small groups are the first to disappear in the noise.
 """
 
 import matplotlib.pyplot as plt

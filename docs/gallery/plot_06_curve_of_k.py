@@ -2,8 +2,9 @@
 How many groups?
 ================
 
-One run, one budget: asked for a range of k, a run plans for the largest, prices every smaller number of centres by what
-it has released, and keeps the k at which the curve stops to fall steeply. Here there are nine groups.
+Given a range of k, a single run with a single budget plans for the largest number, computes the cost of every smaller
+number of centres from released values, and suggests one of them (:doc:`by which rule </explanation/which_method>`).
+Here there are nine groups.
 """
 
 import numpy as np

@@ -2,11 +2,12 @@
 A lifetime budget, spent over time
 ==================================
 
-Promises add up: who publishes twice from the same rows promises less than each release says. A ledger adds up all
-runs on a data set and refuses the one that would go over its lifetime budget, before that run has read a row.
+Guarantees add up: two results from the same rows together have a larger ε than either. A ledger adds up all runs on a
+data set, and refuses the one that would exceed its lifetime budget before that run has read a row.
 
-The same lifetime, ε = 2 at δ = 1e-5, under both ways to add up: ``basic`` adds epsilons, ``zcdp`` adds rho, which is
-kinder to many runs. Each run asks for ε = 0.4. The bars end where the ledger refuses.
+The picture shows the same lifetime budget, ε = 2 at δ = 1e-5, under both kinds of composition: ``basic`` adds epsilons;
+``zcdp`` adds rho, which allows more runs if there are many. Each run asks for ε = 0.4. The bars end where the ledger
+refuses.
 """
 
 import tempfile

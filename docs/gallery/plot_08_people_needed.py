@@ -2,9 +2,9 @@
 How many people does local privacy need?
 ========================================
 
-When nobody may see a row, every person randomises her own, and only their number makes up for it: ten times the
-people, a tenth of the squared error. One report per person (``one-round``), five tight groups; the lower line is the
-cost of the true centres, the upper one that of a single centre in the middle.
+Under Local trust every person randomises her own row, and only a large number of people makes up for the noise: ten
+times the people give a tenth of the squared error. One report per person (``one-round``), five tight groups; the lower
+line is the cost of the true centres, the upper one that of a single centre in the middle.
 """
 
 import matplotlib.pyplot as plt

@@ -2,12 +2,12 @@
 People with many rows
 =====================
 
-A promise for rows protects one visit, one purchase. To protect a person with all her visits, at most m of each
-person's rows are kept and the noise is m times as wide. A large m pays for people who hardly exist; a small one
-throws rows away, which costs little where one person's rows are like anybody's. Here 20,000 people have up to twenty
-rows each, most of them few; ε = 0.05 for a person, mean of four runs and one standard deviation.
+A guarantee for rows protects one visit or one purchase. To protect a person with all her visits, at most m of each
+person's rows are kept, and the noise is m times as large. A large m adds noise for the few people who have so many
+rows; a small one discards rows, which costs little if one person's rows are like anybody's. Here 20,000 people have up
+to twenty rows each, most of them few; ε = 0.05 for a person, mean of four runs and one standard deviation.
 
-An ε of 0.05 for rows, the dashed line, looks better, and promises a person with twenty rows no more than ε = 1.
+An ε of 0.05 for rows, the dashed line, looks better, but guarantees a person with twenty rows no more than ε = 1.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 k-median and k-means where there are outliers
 =============================================
 
-k-means counts squared distances, so that a few far rows pull hard. k-median counts distances, and hardly moves. One
-row in twelve is anywhere in the bounds here; ε = 1 for both.
+k-means squares distances, so a few distant rows pull its centres away. k-median does not, and hardly moves. Here one
+row in twelve is anywhere in the bounds; ε = 1 for both.
 """
 
 import matplotlib.pyplot as plt

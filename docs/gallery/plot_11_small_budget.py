@@ -2,10 +2,10 @@
 When the budget buys nothing
 ============================
 
-Below some ε noise decides, and a run can be worse than not looking at the rows at all: than one centre in the middle of
-the bounds. What helps is to shrink each step by its own known noise, as ``shrunk-lloyd`` does. ``auto`` goes by public
-figures alone, and cannot know that these groups lie close to the middle; it warns where the budget buys little. 300
-rows, three groups, k = 3; mean of five runs.
+Below some ε, noise decides, and the result can be worse than one centre in the middle of the bounds, which needs no
+rows at all. It helps to shrink each step according to its known noise, as ``shrunk-lloyd`` does. ``auto`` uses public
+figures alone, and cannot know that these groups lie close to the middle; it warns if the budget is too small. 300 rows,
+three groups, k = 3; mean of five runs.
 """
 
 import warnings

@@ -2,8 +2,8 @@
 A released map
 ==============
 
-What ``cloister plot`` draws: the released centres, as large as their released sizes, and the cells in which the
-method looked. A group has one colour in every picture, and the name that somebody gave it. It is made from the result
+``cloister plot`` draws the released centres, as large as their released sizes, and the cells that the method
+counted. A group has the same colour in every picture, and the name that you gave it. The map is made from the result
 alone and can be published with it.
 """
 
