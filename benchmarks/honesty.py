@@ -37,7 +37,7 @@ from cloister.core.errors import CloisterError, InvalidInput, UtilityWarning
 from cloister.core.types import Floats
 
 EPSILONS: Final = (0.1, 0.3, 1.0, 2.0)
-METHODS: Final = ("grid-means", "radius-means", "shrunk-lloyd", "hst-means", "fastlloyd", "one-round")
+METHODS: Final = ("grid-means", "radius-means", "shrunk-lloyd", "hst-means", "damped-lloyd", "one-round")
 PUBLIC: Final = ("iris", "wine", "house", "s1", "birch2_25k", "digits8x8", "adult", "shuttle", "unbalance", "a2")
 ROUNDS: Final = 30
 

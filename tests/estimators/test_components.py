@@ -75,7 +75,10 @@ def test_what_is_made_by_a_name_is_recorded_under_it(name: str) -> None:
 
 
 def test_a_preset_is_found_by_what_differs_least_and_exact_answers_are_refused_under_any_name() -> None:
-    absolute = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
+    published: dict[str, Any] = {"floor": 0.0, "keep_below": 1.0, "shrink": 0.0}
+    absolute = {**published, "updates": "absolute", "radius": "none", "clip_steps": False, "border": "none"}
+    assert composed_of(registry(), "Method", lloyd()).spec.name == "damped-lloyd"
+    assert composed_of(registry(), "Method", lloyd(**published)).spec.name == "fastlloyd"
     assert composed_of(registry(), "Method", lloyd(**LAPLACE, **absolute)).spec.name == "su-lloyd"
     assert composed_of(registry(), "Method", lloyd(**absolute)).spec.name == "gauss-lloyd"
     for exact in (lloyd(counts=Exact()), lloyd(counts=Exact(), sums=Exact(), **absolute)):
@@ -86,7 +89,7 @@ def test_a_preset_is_found_by_what_differs_least_and_exact_answers_are_refused_u
 def test_a_ledger_takes_a_component_and_goes_on_with_its_run_by_name(ledger: dict[str, str]) -> None:
     fitted = model(lloyd(rounds=2), **ledger).fit(blobs(600))
     (run,) = runs(ledger)
-    named = model("fastlloyd", options={"rounds": 2}, components={"counts": "discrete-gaussian"}, **ledger)
+    named = model("damped-lloyd", options={"rounds": 2}, components={"counts": "discrete-gaussian"}, **ledger)
     assert np.array_equal(named.fit(blobs(600), resume=run.id).cluster_centers_, fitted.cluster_centers_)
 
 
@@ -145,7 +148,7 @@ def test_a_class_that_is_not_registered_runs_in_memory_and_says_so(ledger: dict[
     assert "is registered by no installed plugin: the run was in memory only" in fitted.privacy_.text()
     assert (len(fitted.privacy_.spends), fitted.privacy_.epsilon) == (2, 4.0)
     inside = model(lloyd(start=mine, start_share=0.3)).fit(blobs(600))
-    assert inside.result_.method["name"] == "fastlloyd"
+    assert inside.result_.method["name"] == "damped-lloyd"
     with pytest.raises(ValueError, match="a ledger records the method by registry names"):
         model(mine, **ledger).fit(blobs(600))
     assert runs(ledger) == ()

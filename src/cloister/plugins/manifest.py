@@ -10,7 +10,7 @@ from cloister.plugins.oracles.manifest import oracles
 
 ARTHUR = "Arthur, Vassilvitskii (2007)"
 
-Row: TypeAlias = tuple[str, str, str, str, dict[str, int]]
+Row: TypeAlias = tuple[str, str, str, str, dict[str, float]]
 """Name, class, summary, source and presets."""
 
 TREES: tuple[Row, ...] = (
@@ -24,6 +24,13 @@ TREES: tuple[Row, ...] = (
         "binary tree of boxes with random cuts, over few columns or a random projection",
         COHEN,
         {},
+    ),
+    (
+        "whole-quadtree",
+        "quadtree:ShiftedQuadtree",
+        "the same over all columns, counted from the root, with the paper's stopping rule",
+        COHEN,
+        {"top": 0, "dimensions": 60, "significance": 2**0.5},
     ),
     ("simhash-nodes", "simhash:SimHash", "512 nodes by nine sign bits", COHEN, {"depth": 9}),
 )

@@ -249,6 +249,18 @@ def one_update(
     return found.details["iterates"][-1] - START, found
 
 
+@pytest.mark.parametrize("name", ["fastlloyd", "gauss-lloyd", "su-lloyd"])
+def test_the_papers_presets_add_nothing_to_their_steps(name: str) -> None:
+    """Equation 10: a step is the noisy sum over the noisy count, however noisy; below one row there is none."""
+    method = made(name)
+    settings = {one: getattr(method, one) for one in ("updates", "radius", "border", "floor", "keep_below", "shrink")}
+    sums, counts = np.array([[0.03, -0.01], [0.4, 0.2], [-0.1, 0.1]]), np.array([1.5, 40.0, 0.9])
+    steps, _ = one_update(counts, sums, count_error=30.0, sum_error=50.0, clip_steps=method.clip_steps, **settings)
+    origin = START if settings["updates"] == "absolute" else 0.0
+    expected = np.where(counts[:, None] < 1, 0.0, sums / counts[:, None] - origin)
+    assert np.allclose(steps, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("count", [-50.0, 0.0, 1e-12, 2.0])
 def test_a_small_or_negative_count_flips_no_step_and_is_floored(count: float) -> None:
     sums = np.array([[0.3, -0.1]] * 3)

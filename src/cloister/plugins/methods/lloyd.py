@@ -7,16 +7,18 @@ nothing is lost by publishing them all. What fills the slot ``start`` has option
 
 Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao,
 Li, Bertino, Jin 2016. Corrections: integers instead of rounded noise; a row counts iff its integer distance is within
-the integer radius, so that the radius is the sensitivity; the public number of rows in the number of rounds; a public
-floor under noisy counts, so that a negative one flips no step; folding with period twice the width (with the paper's
-modulus, its section 5.3.5, an inner point would be reflected at the middle). Added, as post-processing of released
-figures: ``shrink``, by which no centre moves for noise alone, and none ends farther from the middle than noise lets
-believe. NICV over scikit-learn's at epsilon = 0.02, 0.1, 0.25, 1 (geometric means of iris, wine, lsun, house, digits
-and s1):
+the integer radius, so that the radius is the sensitivity; the public number of rows in the number of rounds; a centre
+whose noisy count is below one row keeps its place, so that a negative count flips no step; folding with period twice
+the width (with the paper's modulus, its section 5.3.5, an inner point would be reflected at the middle); equation 33
+without the T on its right side. ``fastlloyd``, ``gauss-lloyd`` and ``su-lloyd`` are that and no more.
 
-    shrink     0                        1                        one centre in the middle
-    fastlloyd  4.5  3.0  2.0  1.4       3.6  2.4  2.0  1.4       6.5
-    hst-means  5.5  2.9  1.9  1.4       4.2  2.6  1.8  1.3
+Added in ``damped-lloyd``, as post-processing of released figures: a floor under counts, and ``shrink``, by which no
+centre moves for noise alone, and none ends farther from the middle than noise lets believe. NICV over scikit-learn's at
+epsilon = 0.02, 0.1, 0.25, 1 with a floor (geometric means of iris, wine, lsun, house, digits and s1):
+
+    shrink        0                        1                        one centre in the middle
+    damped-lloyd  4.5  3.0  2.0  1.4       3.6  2.4  2.0  1.4       6.5
+    hst-means     5.5  2.9  1.9  1.4       4.2  2.6  1.8  1.3
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ from cloister.plugins.methods.rounds import (
 )
 
 FROM_TREE, FROM_PACKED = ErrorLaw(1.88, 1.34, 0.6, -0.08, MISSED), ErrorLaw(0.41, 0.76, 0.31, 0.22, MISSED)
-"""Fitted to hst-means and to fastlloyd, whose public start stays wrong however much budget there is."""
+"""Fitted to hst-means and to damped-lloyd, whose public start stays wrong however much budget there is."""
 
 
 @component
@@ -160,11 +162,12 @@ class Lloyd(Generic[T]):
             previous, within = domain.real(assignment.centers)[ids], radius
             centers, weights = previous, counts.at(ids)
             count_errors = counts.standard_error(ids)
-            size = np.maximum(weights, np.maximum(self.floor * count_errors, 1e-9))[:, None]
+            kept_below = -math.inf if self.keep_below is None else self.keep_below
+            size = np.maximum(weights, np.maximum(self.floor * count_errors, max(kept_below, 1e-9)))[:, None]
             means = sums.at(ids) / size + origin[ids]  # line 19, or S / C for absolute updates
             errors = sums.standard_error(ids)[:, None] / size
             means = self._shrunk(centers, means, errors)
-            stay = weights < (-math.inf if self.keep_below is None else self.keep_below)
+            stay = weights < kept_below
             centers = np.where(stay[:, None], centers, self._inside(centers, means, radius, domain))  # line 20: fold
             iterates.append(centers)
         released = np.mean(iterates[-self.average :], axis=0)

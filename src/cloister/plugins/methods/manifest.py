@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cloister.plugin import Spec
 from cloister.plugins.oracles.manifest import DIAA, STEMMER
 
 LLOYD = "cloister.plugins.methods.lloyd:Lloyd"
 HST = "cloister.plugins.methods.hst:HST"
+TREE_ALONE = "cloister.plugins.methods.tree_alone:TreeAlone"
 ONE_ROUND = "cloister.plugins.methods.one_round:OneRoundMeans"
 WEIGHTED = "cloister.plugins.methods.weighted_centers.weighted_centers:WeightedCenters"
 LLOYD_MEDIAN = "cloister.plugins.methods.lloyd_median:LloydMedian"
@@ -20,7 +23,15 @@ ONE_ROUND_PAPER = {"solver": "kmeans++", "grid_up_to": 0, "share": "budget", "pa
 GAUSSIAN = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
 LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
 EXACT = {"counts": "exact", "sums": "exact"}
-ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
+PUBLISHED: dict[str, Any] = {"floor": 0.0, "keep_below": 1.0, "shrink": 0.0}
+"""Lloyd's rounds as the papers have them: no shrinking, and a count that could flip a step moves no centre."""
+ABSOLUTE: dict[str, Any] = {
+    **PUBLISHED,
+    "updates": "absolute",
+    "radius": "none",
+    "clip_steps": False,
+    "border": "none",
+}
 
 
 def methods() -> list[Spec]:
@@ -48,7 +59,15 @@ def _rounds() -> list[Spec]:
             "fastlloyd",
             "Method",
             LLOYD,
-            "k-means by noisy rounds within a radius, relative updates, folding",
+            "k-means by noisy rounds within a radius, relative updates, folding: as published",
+            paper=DIAA,
+            presets={**GAUSSIAN, **PUBLISHED},
+        ),
+        Spec(
+            "damped-lloyd",
+            "Method",
+            LLOYD,
+            "FastLloyd with steps and last centres shortened by their noise, and a floor under counts",
             paper=DIAA,
             presets=GAUSSIAN,
             objective="k-means",
@@ -57,7 +76,7 @@ def _rounds() -> list[Spec]:
             "gauss-lloyd",
             "Method",
             LLOYD,
-            "k-means by noisy rounds with Gaussian noise",
+            "k-means by noisy rounds with Gaussian noise: as published",
             paper=DIAA,
             presets={**GAUSSIAN, **ABSOLUTE},
         ),
@@ -65,7 +84,7 @@ def _rounds() -> list[Spec]:
             "su-lloyd",
             "Method",
             LLOYD,
-            "k-means by noisy rounds with Laplace noise: pure privacy",
+            "k-means by noisy rounds with Laplace noise, pure privacy: as published",
             paper=SU,
             presets={**LAPLACE, **ABSOLUTE},
         ),
@@ -296,6 +315,13 @@ def _median() -> list[Spec]:
             "k-median by a random tree's noisy counts, lifted and merged",
             paper=COHEN,
             presets={"merge": "kmedian++", "extra": 2},
+        ),
+        Spec(
+            "tree-alone-median",
+            "Method",
+            TREE_ALONE,
+            "k-median by a random tree's noisy counts and nothing else, pure privacy: Algorithm 1 as published",
+            paper=COHEN,
         ),
         Spec(
             "private-lloyd-median",

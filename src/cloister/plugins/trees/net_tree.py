@@ -29,7 +29,8 @@ count would stop every branch.
 Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32, simulated
 noise): without ``significance`` a cost of 0.2 becomes 1.3; a third level costs more noise than it gains, since levels
 share the users of the vector sums too; a sixth dimension gains little for four times the nodes; a and Gamma hardly
-matter while k a Gamma is above the number of nodes that clusters are in.
+matter while k a Gamma is above the number of nodes that clusters are in. With the proof's T (9 at n = 10^5) no level
+has enough users or budget for a node to show, and the cost is that of one centre.
 
 Ids are the packed coordinates of a net's point or, if that takes more than 62 bits, public 62-bit hashes of them. A
 node's id collides with a given row's with probability 2^-62, any of 10^5 nodes' with any of 10^9 rows' with less than
