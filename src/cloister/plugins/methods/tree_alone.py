@@ -22,14 +22,19 @@ from typing import Generic
 
 import attrs
 
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.questions import count
-from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import component, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder
-from cloister.core.session import Session
-from cloister.core.trust import T
-from cloister.plugin import 
+from cloister.plugin import (
+    Clustering,
+    FrequencyOracle,
+    NonPrivateSolver,
+    Problem,
+    PublicRng,
+    Session,
+    T,
+    TreeBuilder,
+    component,
+    count,
+    slot,
+)
 from cloister.plugins.methods.errors import cluster_errors
 from cloister.plugins.methods.post_processing import group_sizes, nearest
 
