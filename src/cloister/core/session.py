@@ -109,11 +109,7 @@ class RecordedTable:
         if self._count <= len(self._past):
             recorded = self._past[self._count - 1]
             if (recorded.level, recorded.error) != (level, error) or not np.array_equal(recorded.ids, checked):
-                index = self._at[0]
-                raise Refused(
-                    f"round {index} asks for other buckets than the recorded run: resume it with the version and plan "
-                    "that it began with"
-                )
+                raise Refused(f"round {self._at[0]} asks for other buckets than the recorded run: use that run's plan")
             return recorded.values.copy()
         values = self._fresh(checked, level, error)
         self._write(Lookup(*self._at, level, error, checked, values))
@@ -248,8 +244,7 @@ class Session(Generic[T]):
                 return checkpointed(look.values, values)
         if self._agree is not None:
             values = checkpointed(self._agree(at, level, values).astype(np.float64), values)
-        flat = np.asarray(values, np.float64).reshape(len(values), -1)
-        self._write(Lookup(*key, False, np.arange(len(values)), flat))
+        self._write(Lookup(*key, False, np.arange(len(values)), values.astype(np.float64).reshape(len(values), -1)))
         return values
 
     def framed(self, lattice: Lattice, domain: Domain) -> Session[T]:
@@ -264,8 +259,7 @@ class Session(Generic[T]):
         current = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
         if current != self.problem.domain:
             raise InvalidInput(
-                "a method that changes units is inside another one that does: leave out --zoom or --scale, or put that "
-                "method outermost"
+                "a method that changes units is inside another one that does: leave out --zoom or --scale"
             )
         view = copy.copy(self)
         view.problem = attrs.evolve(self.problem, domain=domain)

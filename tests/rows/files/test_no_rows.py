@@ -27,7 +27,7 @@ TABLE = b"age,dose\n1.5,2\n3,4\n"
         (gzip.compress(TABLE, mtime=0), "it is gzip: call it .csv.gz"),
         (b"PAR1" + b"\0" * 99, "it is Parquet: call it .parquet"),
         (b"ARROW1\0\0" + b"\0" * 99, "it is Arrow: call it .arrow"),
-        (b"PK\3\4" + b"\0" * 99, "ZIP archive, or Excel's"),
+        (b"PK\3\4" + b"\0" * 99, "ZIP archive or an Excel workbook"),
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
