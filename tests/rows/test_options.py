@@ -12,7 +12,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.rows.options import Reading, Where, options_of_rows
-from cloister.run.places import population_of
+from cloister.rows.places import population_of
 
 READERS: dict[Where, str] = {
     "memory": "plugins/populations/arrays.py",
