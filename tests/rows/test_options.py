@@ -17,7 +17,7 @@ from cloister.rows.places import population_of
 READERS: dict[Where, str] = {
     "memory": "plugins/populations/arrays.py",
     "files": "plugins/populations/files.py",
-    "databases": "plugins/populations/sql_table.py, or run/places.py, which opens it",
+    "databases": "plugins/populations/sql_table.py, or rows/places.py, which opens it",
 }
 """Files whose readers obey the options of rows of each place."""
 
