@@ -34,6 +34,7 @@ from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import Body, layout_of
 from cloister.collection.wire.batches import BatchForm
+from cloister.core.registry.making import drafted
 from cloister.run.request import Request
 
 WIRES = {"counts": "amplified-counts", "sums": "amplified-vectors"}
@@ -43,13 +44,13 @@ def made(kind: str, people: int) -> CollectionPlan:
     """A one-round plan at d = 10, k = 8, epsilon = 1, of the default blocks."""
     given: dict[str, Any] = {
         "k": 8,
-        "method": "one-round",
+        "method": drafted("one-round", {} if kind == "decode" else WIRES),
         "epsilon": 1.0,
         "bounds": (-1, 1),
         "rows": people,
         "seed": 1,
     }
-    more = {"trust": "local"} if kind == "decode" else {"delta": 1e-9, "components": WIRES}
+    more = {"trust": "local"} if kind == "decode" else {"delta": 1e-9}
     return publish(Request(**given, **more), dimension=10)
 
 

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import drafted
 from cloister.core.registry.registry import registry
 from cloister.federated.population import Joined
 from cloister.federated.protocol.agreement import Agreement, Member
@@ -71,7 +72,8 @@ def rows_of(n: int, k: int, d: int) -> Any:
 def request(n: int, k: int, parties: int, oracle: str) -> Request:
     options = {"rounds": ROUNDS, "counts.parties": parties, "sums.parties": parties}
     components = {"counts": oracle, "sums": oracle}
-    return Request(k=k, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=n, seed=1, components=components, options=options)
+    method = drafted("fastlloyd", components, options)
+    return Request(k=k, method=method, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=n, seed=1)
 
 
 class Timed:

@@ -41,6 +41,7 @@ from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import CloisterError
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import drafted
 from cloister.core.session import Session
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.metrics import nicv
@@ -82,12 +83,10 @@ class Case:
         vectors = {"sums.randomiser": self.block} if self.block in VECTORS else {}
         request = Request(
             k=K,
-            method="one-round",
+            method=drafted("one-round", counts, {**vectors, **dict(self.options)}),
             epsilon=self.eps,
             bounds="ball:1",
             rows=self.n,
-            components=counts,
-            options={**vectors, **dict(self.options)},
             seed=self.seed,
             zoom="off",
             scale="none",

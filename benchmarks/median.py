@@ -37,6 +37,7 @@ from accuracy import data_of, head, rows_of
 
 from cloister.core.clustering import Coreset, Released
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.making import drafted
 from cloister.core.types import Floats
 from cloister.metrics import Mean, k_median_cost, mean_interval
 from cloister.plugins.solvers.plus_plus import KMedianPlusPlus
@@ -88,13 +89,11 @@ def centers_of(cell: Cell, rows: Floats) -> Floats:
         return known.solve(Released(Coreset(rows, np.ones(len(rows))), ()), cell.k, PublicRng.fresh())
     request = Request(
         k=cell.k,
-        method=cell.method,
+        method=drafted(cell.method, dict(cell.components), dict(cell.options)),
         epsilon=cell.epsilon,
         delta=datasets.delta(len(rows)),
         bounds=(-1.0, 1.0),
         rows=len(rows),
-        options=dict(cell.options),
-        components=dict(cell.components),
     )
     return fit(request, population_of(cell.data)).centers
 

@@ -38,6 +38,7 @@ from simulation import Simulated
 
 from cloister.core.lattice import CAP
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import drafted
 from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
@@ -106,12 +107,10 @@ def request(case: Case, seed: int) -> Request:
     components = {name: options.pop(name) for name in list(options) if name in {"tree", "counts", "sums", "solver"}}
     return Request(
         k=case.k,
-        method=case.method,
+        method=drafted(case.method, components, options),
         epsilon=case.eps,
         bounds="ball:1",
         rows=case.n,
-        components=components,
-        options=options,
         seed=seed,
     )
 
@@ -331,11 +330,10 @@ def table_speed(n: int = 200_000, d: int = 100) -> Iterator[str]:
         plan = prepare(
             Request(
                 k=8,
-                method="one-round",
+                method=drafted("one-round", options={"tree.cells": cells, "partitions": 1}),
                 epsilon=1.0,
                 bounds="ball:1",
                 rows=n,
-                options={"tree.cells": cells, "partitions": 1},
             ),
             [str(j) for j in range(d)],
         )

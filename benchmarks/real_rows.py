@@ -15,6 +15,7 @@ import datasets
 import numpy as np
 
 from cloister.core.randomness import NoiseRng
+from cloister.core.registry.making import drafted
 from cloister.core.types import Floats
 from cloister.metrics import nicv, reference_centers
 from cloister.run.fit import fit, source
@@ -53,12 +54,11 @@ def real(name: str, method: str, eps: float, seed: int) -> dict[str, float]:
         return {"cost": nicv(rows, rows.mean(axis=0, keepdims=True))}
     asked = Request(
         k=k,
-        method=method,
+        method=drafted(method, options=REAL_METHODS[method]),
         epsilon=eps,
         delta=datasets.delta(M) if method == "fastlloyd" else 0.0,
         bounds=(-1.0, 1.0),
         rows=M,
-        options=REAL_METHODS[method],
         seed=seed,
     )
     start = time.perf_counter()

@@ -32,6 +32,7 @@ from cloister.core.clustering import Coreset, Released
 from cloister.core.encoding import encode_lattice
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
+from cloister.core.registry.making import drafted
 from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Floats
 from cloister.metrics import cost
@@ -96,13 +97,11 @@ def request(case: Case, seed: int) -> Request:
     components |= {name: options.pop(name) for name in list(options) if name in {"counts", "sums", "solver"}}
     return Request(
         k=case.k,
-        method=case.method,
+        method=drafted(case.method, components, options),
         epsilon=case.eps,
         delta=1e-6 if "ldp-average" in components.values() else 0.0,
         bounds="ball:1",
         rows=case.n,
-        components=components,
-        options=options,
         seed=seed,
     )
 

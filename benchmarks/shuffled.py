@@ -31,6 +31,7 @@ from one_round import SEEDS, columns
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import drafted
 from cloister.core.shuffling import in_messages
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
@@ -103,13 +104,11 @@ def request(case: Case, seed: int | None = None) -> Request:
         options = {} if asked.trust == "Local" else {"grid.side": SIDES[case.n]}
     return Request(
         k=K,
-        method="one-round",
+        method=drafted("one-round", dict(asked.components), options),
         epsilon=asked.epsilon,
         delta=0.0 if asked.trust == "Local" else DELTA,
         bounds="ball:1",
         rows=case.n,
-        components=dict(asked.components),
-        options=options,
         seed=seed,
     )
 

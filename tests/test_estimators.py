@@ -22,6 +22,7 @@ from cloister.core.randomness import PublicRng
 from cloister.estimators import EXPECTED_FAILED_CHECKS, expected_failed_checks, parameters
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.run.request import Request, prepare
+from tests.asking import asking
 from tests.estimators.fitted import blobs, model as unseeded
 
 ASKED: dict[str, Any] = {"n_clusters": 3, "bounds": (-100.0, 100.0), "rows": 100, "epsilon": 1.0}
@@ -139,7 +140,7 @@ def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:
     def asked(whole: Any, real: Any) -> Request:
         numbers = {"k": whole(3), "rows": whole(1000), "seed": whole(5), "options": {"rounds": whole(3)}}
         bounds = np.array([-1, 1]) if whole is np.int64 else (-1, 1)
-        return Request(method="fastlloyd", epsilon=real(1.0), delta=real(1e-6), bounds=bounds, **numbers)
+        return asking(method="fastlloyd", epsilon=real(1.0), delta=real(1e-6), bounds=bounds, **numbers)
 
     own, other = prepare(asked(int, float), ["x"]), prepare(asked(np.int64, np.float64), ["x"])
     assert own.digest() == other.digest()

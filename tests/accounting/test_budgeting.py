@@ -33,7 +33,8 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.trees.grid import Grid
-from cloister.run.request import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, prepare
+from tests.asking import asking
 
 SEED = PublicRng.from_seed(5)
 LAPLACE = {"counts": "discrete-laplace"}
@@ -43,7 +44,7 @@ def plan(
     dimension: int = 2, method: str = "tree-coreset", components: dict[str, str] = LAPLACE, **given: Any
 ) -> PreparedRun:
     facts = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 10_000, **given}
-    return prepare(Request(method=method, components=components, **facts), [str(j) for j in range(dimension)])
+    return prepare(asking(method=method, components=components, **facts), [str(j) for j in range(dimension)])
 
 
 def spent(made: PreparedRun) -> Spent:

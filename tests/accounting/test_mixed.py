@@ -28,6 +28,7 @@ from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
+from tests.asking import asking
 
 SEED = PublicRng.from_seed(5)
 LAPLACE = {"counts": "discrete-laplace"}
@@ -117,7 +118,7 @@ def test_gaussian_noise_that_is_paid_in_rho_is_as_cheap_as_in_mu_squared() -> No
 
 def plan(delta: float = 1e-6, **given: Any) -> PreparedRun:
     facts = {"k": 5, "epsilon": 0.5, "delta": delta, "bounds": (-1, 1), "rows": 10_000, "zoom": "off", **given}
-    asked = Request(method="grid-means", components={"counts": "discrete-laplace"}, **facts)
+    asked = asking(method="grid-means", components={"counts": "discrete-laplace"}, **facts)
     return prepare(asked, ["x", "y"])
 
 
@@ -169,7 +170,7 @@ def test_budgets_of_mixed_runs_are_the_same_everywhere(
 ) -> None:
     """They are in plans, which machines of other kinds compare by their hashes."""
     figures = {"k": k, "epsilon": epsilon, "delta": delta, "rows": rows, "bounds": (-1, 1)}
-    asked = Request(method="grid-means", components=LAPLACE, **figures)
+    asked = asking(method="grid-means", components=LAPLACE, **figures)
     assert prepare(asked, ["x", "y"]).problem.budget == Budget("zcdp", rho)
 
 
@@ -177,7 +178,7 @@ def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and
     """At no cost to the frame or the sums: what the price of the whole run leaves goes to the counts."""
     asked = {"k": 8, "epsilon": 0.5, "delta": 1.4e-5, "bounds": (-1, 1), "rows": 6500, "zoom": 0.05}
     mixed, gauss = (
-        [q.error for q in explain(Request(method="grid-means", components=parts, **asked), ["x", "y"]).asked]
+        [q.error for q in explain(asking(method="grid-means", components=parts, **asked), ["x", "y"]).asked]
         for parts in ({"counts": "discrete-laplace"}, {})
     )
     frame, counts, sums = (new / old for new, old in zip(mixed, gauss, strict=True))

@@ -6,7 +6,7 @@ from typing import Any
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.run.request import Request
+from tests.asking import asking
 
 
 def local_plan(dimension: int, **changes: Any) -> CollectionPlan:
@@ -14,4 +14,4 @@ def local_plan(dimension: int, **changes: Any) -> CollectionPlan:
     given = {"k": 3, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": 1000, "seed": 1}
     if changes.get("delta") and not {"trust", "components"} & changes.keys():
         given["components"] = {"sums": "ldp-average"}
-    return publish(Request(**{**given, **changes}), dimension=dimension)
+    return publish(asking(**{**given, **changes}), dimension=dimension)

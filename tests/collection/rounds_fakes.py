@@ -17,27 +17,27 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import Advanced, advance
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import next_round
-from cloister.run.request import Request
+from tests.asking import asking
 
 N, D, ROUNDS = 900, 2, 3
 EPSILON = 9.0
 CENTERS = np.array([[0.6, 0.6], [-0.6, -0.6], [0.6, -0.6]])
 ROWS = CENTERS[np.arange(N) % 3] + np.random.default_rng(0).normal(0, 0.05, (N, D))
 USERS = np.arange(N, dtype=np.uint64)
-REQUEST = Request(
-    k=3,
-    method="su-lloyd",
-    epsilon=EPSILON,
-    bounds="-1:1",
-    rows=N,
-    seed=1,
-    options={"rounds": ROUNDS},
-    components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
-)
+ASKED: dict[str, Any] = {
+    "k": 3,
+    "method": "su-lloyd",
+    "epsilon": EPSILON,
+    "bounds": "-1:1",
+    "rows": N,
+    "seed": 1,
+    "options": {"rounds": ROUNDS},
+    "components": {"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
+}
 
 
 def planned(**changes: Any) -> CollectionPlan:
-    return publish(attrs.evolve(REQUEST, **changes), dimension=D)
+    return publish(asking(**ASKED | changes), dimension=D)
 
 
 def prepared(folder: Path, plan: CollectionPlan) -> Path:

@@ -18,7 +18,7 @@ from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import layout_of
 from cloister.core.errors import InvalidInput, Refused
-from cloister.run.request import Request
+from tests.asking import asking
 from tests.collection.shuffled_plans import WIRES, D, N, folder_of, sent, small_plan
 from tests.in_process import ran, refused
 
@@ -100,7 +100,7 @@ def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: 
 
 
 def split_plan() -> CollectionPlan:
-    request = Request(
+    request = asking(
         k=2,
         method="one-round",
         epsilon=1.0,

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from cloister.collection.plan.publish import publish
 from cloister.core.errors import InvalidInput, WrongComposition
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.making import by_name, composed_of
+from cloister.core.registry.making import composed_of, drafted
+from cloister.core.registry.records import paths_in
 from cloister.core.registry.registry import registry
 from cloister.core.trust import T
 from cloister.plugin import (
@@ -66,9 +67,9 @@ def lloyd(**given: Any) -> Any:
 def test_what_is_made_by_a_name_is_recorded_under_it(name: str) -> None:
     made = composed_of(registry(), "Method", make("Method", name))
     assert made.spec.name == name
-    components, options = by_name(made)
+    components, options = paths_in(made.config())
     asked = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=10_000, seed=1, not_private=True)
-    wanted = prepare(attrs.evolve(asked, method=name, components=components, options=options), ["x", "y"])
+    wanted = prepare(attrs.evolve(asked, method=drafted(name, components, options)), ["x", "y"])
     plan = prepare(attrs.evolve(asked, method=make("Method", name)), ["x", "y"])
     assert plan.composed.config() == wanted.composed.config()
     assert (plan.digest(), plan.total, plan.budget) == (wanted.digest(), wanted.total, wanted.budget)

@@ -29,6 +29,7 @@ from cloister.federated.transport.service import CoordinatorService
 from cloister.run.account import Account
 from cloister.run.fit import fit
 from cloister.run.request import Request, prepare
+from tests.asking import asking
 from tests.federated.federated_session import NAMES, Keys
 from tests.in_process import cloister
 from tests.waiting import PATIENCE, until
@@ -49,7 +50,7 @@ TOML = (
 
 def request(oracle: str = "masked-gaussian", rounds: int = 4, **changes: Any) -> Request:
     options = {"rounds": rounds, "counts.parties": 3, "sums.parties": 3}
-    return Request(**{**FACTS, "components": {"counts": oracle, "sums": oracle}, "options": options, **changes})
+    return asking(**{**FACTS, "components": {"counts": oracle, "sums": oracle}, "options": options, **changes})
 
 
 def arrays(rows: Floats) -> Any:
@@ -64,7 +65,7 @@ def pool(parts: list[Floats] = PARTS, masks: str = "pairwise") -> Any:
 
 def central(**changes: Any) -> Any:
     """A curator's result, with the noise that the coordinator draws in ``service``."""
-    return fit(Request(**{**FACTS, "options": {"rounds": 4}, **changes}), arrays(ROWS), noise=NoiseRng.for_tests(2))
+    return fit(asking(**{**FACTS, "options": {"rounds": 4}, **changes}), arrays(ROWS), noise=NoiseRng.for_tests(2))
 
 
 @cache

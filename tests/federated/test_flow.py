@@ -44,7 +44,7 @@ MEMBERS = {name: arrays(part) for name, part in zip(NAMES, PARTS, strict=True)}
 def capped(most: int) -> Request:
     """A plan in which no party has more rows than this."""
     plan = request()
-    return attrs.evolve(plan, options={**plan.options, "counts.most_rows": 10**6, "sums.most_rows": most})
+    return attrs.evolve(plan, method=plan.method.given(options={"counts.most_rows": 10**6, "sums.most_rows": most}))
 
 
 class Silent:

@@ -22,8 +22,8 @@ pytest.importorskip("grpc")
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.run.fit import fit, source
-from cloister.run.request import Request
 from cloister.run.result import Result
+from tests.asking import asking
 from tests.federated.federated_session import NAMES
 from tests.federated.pooling import FACTS, Programs, ended, lay_out, ledger
 from tests.in_process import PROGRAM, ran
@@ -113,7 +113,7 @@ class Site(Programs):
         asked = {name: value for name, value in self.facts.items() if name != "columns"}
         files = [str(self.folder / f"{name}.npy") for name in NAMES]
         whole = source(files, columns=self.facts["columns"], described=self.facts["describe"])
-        central = fit(Request(**asked, options={"rounds": self.rounds}), whole, noise=NoiseRng.for_tests(SEED))
+        central = fit(asking(**asked, options={"rounds": self.rounds}), whole, noise=NoiseRng.for_tests(SEED))
         assert np.array_equal(first.centers, central.centers)
         assert first.details.get("described") == central.details.get("described")
         return first

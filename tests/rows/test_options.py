@@ -15,12 +15,12 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.rows.options import Reading, Where, options_of_rows
-from cloister.run.places import population_of
+from cloister.rows.places import population_of
 
 READERS: dict[Where, str] = {
     "memory": "plugins/populations/arrays.py",
     "files": "plugins/populations/files.py",
-    "databases": "plugins/populations/sql_table.py, or run/places.py, which opens it",
+    "databases": "plugins/populations/sql_table.py, or rows/places.py, which opens it",
 }
 """Files whose readers obey the options of rows of each place."""
 

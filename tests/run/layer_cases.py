@@ -22,6 +22,7 @@ from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from tests.asking import asking
 
 COLUMNS = ["age", "weight"]
 BOUNDS: Mapping[str, Any] = {"age": (0, 120), "weight": (20, 200), "stay": (0, 32)}
@@ -56,7 +57,7 @@ class Case:
     @property
     def request(self) -> Request:
         usual = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "rows": self.rows, "seed": 1, "bounds": BOUNDS}
-        return Request(**{**usual, **self.asked})
+        return asking(**{**usual, **self.asked})
 
     @property
     def population(self) -> Any:

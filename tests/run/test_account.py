@@ -10,6 +10,7 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, UnknownName
+from cloister.core.registry.making import drafted
 from cloister.run.account import Account, resuming_payer
 from cloister.run.request import Request, prepare
 
@@ -46,7 +47,7 @@ def test_a_session_that_a_run_pays_for_goes_on_with_that_run_alone(ledger: Ledge
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        ({"components": {"counts": "exact", "sums": "exact"}, "not_private": True}, "NOT private"),
+        ({"method": drafted("fastlloyd", {"counts": "exact", "sums": "exact"}), "not_private": True}, "NOT private"),
         ({"method": "grid-means", "trust": "Local", "epsilon": 8.0, "rows": 10**7}, "as composed is Local"),
     ],
 )

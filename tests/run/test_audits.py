@@ -38,6 +38,7 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.run import opening as running
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
+from tests.asking import asking
 
 CROWD = np.random.default_rng(3).normal(0.2, 0.1, (60, 2))
 """What both data sets have."""
@@ -91,7 +92,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def request(**changes: Any) -> Request:
-    return Request(**{**DEFAULTS, **changes})
+    return asking(**{**DEFAULTS, **changes})
 
 
 def exact(part: OpenedQuestion, points: Ints, look: Lookup) -> Floats:

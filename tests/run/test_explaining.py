@@ -27,6 +27,7 @@ from cloister.run.lifetime import lasting
 from cloister.run.request import Request, prepare
 from cloister.run.required_budget import MOST_EPSILON, STEPS, needs
 from cloister.run.result import Result
+from tests.asking import asking
 from tests.in_process import cloister, ran, refused
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
@@ -34,7 +35,7 @@ BASE = "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 3000"
 COLUMNS = ["x", "y"]
 
 
-request = partial(Request, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1)
+request = partial(asking, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from cloister.collection.wire.answers import layout_of
 from cloister.core.errors import Refused
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
+from tests.asking import asking
 from tests.collection.shuffled_plans import WIRES, folder_of, sent, small_plan
 from tests.in_process import refused
 
@@ -28,7 +29,7 @@ def rows(n: int) -> Any:
 
 
 def asked(planned: int, components: dict[str, str] = MIXED) -> Request:
-    return Request(
+    return asking(
         k=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=planned, components=components, seed=1
     )
 

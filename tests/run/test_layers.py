@@ -162,7 +162,7 @@ class Again:
         return scope
 
     def around(self, method: Composed, scope: Scope, share: float) -> Composed:
-        counts = count_oracle(method, scope.whole(method))
+        counts = count_oracle(method, scope)
         assert counts is not None
         parts = {METHOD: method, "counts": counts}
         value = CountedAgain(method=method.value, counts=counts.value, share=share)

@@ -20,9 +20,10 @@ from cloister.core.domains import Box
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
+from cloister.core.registry import making
 from cloister.core.registry.components import Spec, component, slot
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.making import make
+from cloister.core.registry.making import drafted, make
 from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
@@ -33,19 +34,18 @@ from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
 from cloister.rows.columns import TableColumn, select
 from cloister.rows.options import Reading
-from cloister.run import method_selection as selecting, request as requests
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
-from cloister.run.layers import layer, warm_start
 from cloister.run.method_selection import Candidate, MethodSelection, number_of_centers
-from cloister.run.request import Request, prepare
+from cloister.run.request import prepare
 from cloister.run.result import Result
+from tests.asking import asking
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
 ORACLES = ("FrequencyOracle", "VectorSumOracle")
 
 
-request = partial(Request, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1, zoom="off")
+request = partial(asking, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1, zoom="off")
 
 
 def chosen(columns: Sequence[str] = ("x", "y"), **given: Any) -> MethodSelection:
@@ -122,8 +122,7 @@ def strangers() -> Registry:
 
 @pytest.fixture
 def with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (selecting, requests, layer):
-        monkeypatch.setattr(module, "registry", strangers)
+    monkeypatch.setattr(making, "registry", strangers)
 
 
 # who is picked
@@ -209,8 +208,7 @@ def test_a_law_of_noise_in_which_the_method_does_not_run_is_not_offered(monkeypa
         alternatives=({"counts": "discrete-laplace"},),
     )
     known = Registry((*registry().plugins, Plugin("stranger", "here", (fickle,))))
-    for module in (selecting, requests, layer):
-        monkeypatch.setattr(module, "registry", lambda: known)
+    monkeypatch.setattr(making, "registry", lambda: known)
     choice = chosen()
     assert choice.picked == "fickle"
 
@@ -256,6 +254,25 @@ def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> N
         one.errors(wide)
 
 
+def test_each_way_that_auto_could_have_gone_is_planned_by_its_name() -> None:
+    """As a run is that began where something else was installed: candidates under names of the caller's own, too."""
+    asked = request(components={"mine": "grid-means", "hst-means": "hst-means"})
+    choice = prepare(asked, ["x", "y"]).choice
+    assert choice is not None
+    laws = ("mine", "mine (counts=discrete-laplace)", "mine (counts=discrete-laplace, sums=l2-mechanism)")
+    assert {*choice.names} == {"hst-means", *laws}
+    plans = {name: prepare(asked, ["x", "y"], name) for name in choice.names}
+    assert {name: plan.choice and plan.choice.picked for name, plan in plans.items()} == {n: n for n in choice.names}
+    assert len({plan.digest() for plan in plans.values()}) == 4
+
+
+def test_candidates_of_a_component_keep_their_options_beside_one_that_no_plugin_offers() -> None:
+    stranger = Confident(counts=make("FrequencyOracle", "discrete-laplace"))
+    auto = Auto(candidates={"mine": stranger, "lloyd": make("Method", "fastlloyd", rounds=7)})
+    assert prepare(request(method=auto), ["x", "y"]).composed.value == stranger
+    assert prepare(request(method=auto), ["x", "y"], "lloyd").composed.value.rounds == 7
+
+
 # a plan means one method, wherever it is read
 
 
@@ -290,8 +307,8 @@ def test_a_run_of_auto_goes_on_with_the_method_that_it_began_with_whatever_is_in
         fit(asked, rows, account=account, keep=crash)
     sure = Spec("sure", "Method", f"{__name__}:Sure", "x", objective="k-means")
     known = Registry((*registry().plugins, Plugin("stranger", "here", (sure,))))
-    for module in (selecting, requests, layer, warm_start):
-        monkeypatch.setattr(module, "registry", lambda: known)
+    monkeypatch.setattr(making, "registry", lambda: known)
+    asked = request(laws=False, **given)
     choice = prepare(asked, ["0", "1"]).choice
     assert choice is not None
     assert choice.picked == "sure"
@@ -319,7 +336,7 @@ def test_every_slot_of_a_method_is_filled_for_each_trust_and_questions_are_of_th
     """They are forecast for each trust model in its turn; an oracle that a problem is too large for is passed over for
     one of the same."""
     for trust in TRUSTS:
-        filled = OracleResolver(registry(), trust).filled("Method", name, {}, {})
+        filled = OracleResolver(trust).filled(drafted(name))
         assert {part.trust for _, part in parts(filled)} <= {trust}
     trust = [*TRUSTS][METHODS.index(name) % len(TRUSTS)]
     zoom = "auto" if registry().spec("Method", name).adds else "off"
@@ -369,7 +386,7 @@ def test_oracles_of_another_trust_are_refused_with_what_to_do() -> None:
 
 def test_made_components_take_a_trust_model_too() -> None:
     made: Method[T] = make("Method", "hst-median", trust="local")
-    composed = OracleResolver(registry(), "Local").filled("Method", "hst-median", {}, {})
+    composed = OracleResolver("Local").filled(drafted("hst-median"))
     assert made == composed.value
     assert {part.trust for _, part in parts(composed)} == {"Local"}
     assert make("Method", "su-lloyd", trust="central") == make("Method", "su-lloyd")  # which fits as it is

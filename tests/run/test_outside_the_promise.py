@@ -16,13 +16,13 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import BudgetExceeded
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
-from cloister.run.request import Request
 from cloister.run.result import Result
+from tests.asking import asking
 from tests.testing.honest import HonestSums, Plain
 from tests.testing.zoo_noise import ExactUnderAPrivateName
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (2000, 2))
-REQUEST = Request(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
+REQUEST = asking(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
 
 
 def run(path: Path, dataset: str = "mine") -> Result:
@@ -73,6 +73,6 @@ def test_a_run_believes_what_an_oracle_says_of_itself() -> None:
     """An oracle without any noise that declares some: the accountant adds up what is declared (law 3), and the kit
     alone catches it."""
     exact = Plain(counts=ExactUnderAPrivateName(), sums=HonestSums())
-    result = fit(attrs.evolve(REQUEST, method=exact, options={}), source(ROWS))
+    result = fit(attrs.evolve(REQUEST, method=exact), source(ROWS))
     assert result.privacy.private
     assert result.privacy.epsilon == 1.0

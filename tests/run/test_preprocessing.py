@@ -18,6 +18,8 @@ from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
+from cloister.core.registry.draft import Kit
+from cloister.core.registry.making import drafted
 from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
 from cloister.lab.hospital import BOUNDS, patients
@@ -25,9 +27,10 @@ from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.layers.layer import Scope
 from cloister.run.layers.preprocessing import Preprocessing, scale_of
-from cloister.run.request import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, prepare
 from cloister.run.result import Result
 from cloister.showing.plot_data import Curve, Map
+from tests.asking import asking
 from tests.in_process import ran
 
 COLUMNS = ("x", "y")
@@ -39,7 +42,7 @@ def blobs(n: int = 5000) -> np.ndarray:
     return MIDDLES[g.integers(0, 3, n)] + g.normal(0, 0.05, (n, 2))
 
 
-request = partial(Request, k=3, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=5000, seed=3)
+request = partial(asking, k=3, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=5000, seed=3)
 
 
 def prepared(**given: Any) -> PreparedRun:
@@ -93,12 +96,15 @@ def test_defaults_follow_from_public_figures(given: Any, share: float | None, sc
 @pytest.mark.parametrize("trust", ["Local", "Shuffled", "Aggregated"])
 def test_people_who_report_for_themselves_get_no_zoom_by_default_and_the_scale_that_all_get(trust: str) -> None:
     """Whether a shuffler is between or not, and whatever an oracle's delta: the same method, marked with each trust
-    model."""
-    reports = attrs.evolve(OracleResolver(registry(), "Local").filled("Method", "grid-means", {}, {}), trust=trust)
+    model, as its oracles are."""
+    local = OracleResolver("Local").filled(drafted("grid-means"))
+    marked = {slot: attrs.evolve(part, trust=part.trust and trust) for slot, part in local.inner.items()}
+    reports = attrs.evolve(local, inner=marked, trust=trust)
     wide, apart = Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))
-    found = Preprocessing("auto", None).around(reports, Scope(PrivacyTarget(8.0, 1e-6), 3, wide, 10**8), 0.0)
+    scope = Scope(PrivacyTarget(8.0, 1e-6), 3, wide, 10**8, Kit(registry()))
+    found = Preprocessing("auto", None).around(reports, scope, 0.0)
     assert found.spec.name == "grid-means"  # nothing can be promised by what people report
-    found = Preprocessing("auto", None).around(reports, Scope(PrivacyTarget(8.0, 1e-6), 3, apart, 10**8), 0.0)
+    found = Preprocessing("auto", None).around(reports, attrs.evolve(scope, domain=apart), 0.0)
     assert (found.spec.name, found.value.scale) == ("zoom", "bounds")
     assert (found.value.share == 0) == (trust != "Aggregated")
 

@@ -34,11 +34,12 @@ from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request
 from cloister.run.result import Result
+from tests.asking import asking
 from tests.in_process import PROGRAM, ran, refused
 from tests.killed import killed_after
 from tests.waiting import PATIENCE
 
-REQUEST = Request(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
+REQUEST = asking(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
 ZOOMED = Request(k=3, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-900, 900), rows=2000)
 COUNTED = Request(k=3, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-1, 1), zoom="off")
 MEDIAN = Request(k=3, method="hst-median", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=2000)

@@ -19,6 +19,8 @@ from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.draft import Kit
+from cloister.core.registry.registry import registry
 from cloister.core.session import Session
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
@@ -27,8 +29,9 @@ from cloister.run.account import Account
 from cloister.run.fit import fit, source
 from cloister.run.method_selection import Planned
 from cloister.run.request import PreparedRun, Request, prepare
-from cloister.run.row_count import SHARE, SingleBucket, after_count, counted, shares, with_count
+from cloister.run.row_count import SHARE, SingleBucket, after_count, counted, counter_of, shares, with_count
 from cloister.run.statement import PrivacyStatement
+from tests.asking import asking
 
 MEASURES: dict[str, dict[str, Any]] = {
     "gaussian": {"method": "fastlloyd", "delta": 1e-6},
@@ -45,7 +48,7 @@ def rows(n: int = 4000) -> np.ndarray:
 
 
 def request(measure: str = "gaussian", **more: Any) -> Request:
-    return Request(**{"k": 3, "epsilon": 1.0, "bounds": (-1, 1), "zoom": "off", **MEASURES[measure], **more})
+    return asking(**{"k": 3, "epsilon": 1.0, "bounds": (-1, 1), "zoom": "off", **MEASURES[measure], **more})
 
 
 @pytest.mark.parametrize("measure", list(MEASURES))
@@ -68,7 +71,7 @@ def count_of(n: int, budget: Budget, k: int, seed: int = 0) -> tuple[int, Any]:
     """The count of so many rows, and the question that was asked."""
     problem, rng = Problem(k, Box((-1.0,), (1.0,)), 1000, budget), PublicRng.from_seed(seed)
     session: Session[Any] = Session(problem, rng, Arrays(np.zeros((n, 1))), noise=NoiseRng.for_tests(seed))
-    found = counted(session, budget, k)
+    found = counted(session, counter_of(Kit(registry()), budget.measure), budget, k)
     ((part,),) = (round.parts for round in session.rounds)
     return found, part
 

@@ -14,6 +14,7 @@ from cloister.run.account import Account
 from cloister.run.fit import fit, parties
 from cloister.run.request import Request
 from cloister.testing import parametrize
+from tests.asking import asking
 
 
 class Minimal:
@@ -46,7 +47,7 @@ POOLED = {"counts": "masked-gaussian", "sums": "masked-gaussian"}
 
 
 def request(method: str = "fastlloyd", **components: str) -> Request:
-    return Request(
+    return asking(
         k=2, method=method, epsilon=1.0, delta=1e-6, bounds="ball:1", rows=2000, components=components, seed=1
     )
 

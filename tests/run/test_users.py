@@ -18,8 +18,9 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import PublicRng
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
-from cloister.run.request import Request, prepare
+from cloister.run.request import prepare
 from cloister.run.result import Result
+from tests.asking import asking
 from tests.in_process import ran, refused
 from tests.killed import killed_after
 
@@ -35,7 +36,7 @@ def visits() -> pd.DataFrame:
 
 
 asked = partial(
-    Request,
+    asking,
     k=2,
     method="fastlloyd",
     epsilon=1.0,

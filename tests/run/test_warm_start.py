@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
+from cloister.core.registry.making import make
 from cloister.run.fit import fit, source
+from cloister.run.layers.levels import method_of
 from cloister.run.layers.warm_start import Start
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from tests.testing.zoo_noise import ExactUnderAPrivateName
 
 G = np.random.default_rng(1)
 ROWS = pa.table({"x": G.normal(10, 3, 4000), "y": G.normal(0, 0.1, 4000), "ward": ["A", "B"] * 2000})
@@ -66,6 +70,22 @@ def test_other_columns_and_categories_are_refused(earlier: Result) -> None:
 def test_another_k_and_a_method_that_begins_from_nothing_are_refused(earlier: Result, given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         fitted(start=earlier, **given)
+
+
+@pytest.mark.parametrize("name", ["auto", "refit"])
+def test_a_component_begins_from_a_start_as_its_name_does(name: str) -> None:
+    asked = partial(Request, k=2, epsilon=1.0, delta=1e-6, rows=3000, bounds=(-1, 1))
+    start = {"x": [-0.5, 0.5], "y": [0, 0]}
+    made, named = (prepare(asked(method=method, start=start), ("x", "y")) for method in (make("Method", name), name))
+    assert method_of(made.composed).config() == method_of(named.composed).config()
+    assert made.digest() == named.digest()
+
+
+def test_a_class_that_no_plugin_offers_begins_from_no_start() -> None:
+    """Its record could not hold the centres."""
+    stranger = make("Method", "refit", counts=ExactUnderAPrivateName())
+    with pytest.raises(InvalidInput, match="begins from no start"):
+        fitted(start={"x": [0], "y": [0], "ward=A": [0], "ward=B": [0]}, k=1, method=stranger)
 
 
 @pytest.mark.parametrize("how", [{"private": False}, {"seeded": True}])

@@ -25,7 +25,7 @@ from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.core.randomness import NoiseRng
-from cloister.run.request import Request
+from tests.asking import asking
 from tests.reference_client.words import Words, below, word
 from tests.vectors import plans, primitives, wrong
 
@@ -67,7 +67,7 @@ def text(name: str, what: str, **facts: Any) -> str:
 def plan_of(planned: plans.Planned) -> CollectionPlan:
     """A plan that does not depend on cloister's version."""
     unscaled = {} if planned.request["method"] in {"zoom", "described"} else {"scale": "none"}  # these choose units
-    made = publish(Request(**unscaled | planned.request), dimension=planned.dimension)
+    made = publish(asking(**unscaled | planned.request), dimension=planned.dimension)
     return attrs.evolve(made, version="vectors")
 
 

@@ -20,6 +20,7 @@ from cloister.commands.common import (
 from cloister.commands.option_groups import excludes, option_groups, result_from
 from cloister.commands.options import OutputOptions
 from cloister.commands.program import ending, printing
+from cloister.core.registry.records import objective_in
 from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
@@ -102,11 +103,12 @@ def _as_dict(report: EvaluationReport, result: Result) -> dict[str, Any]:
 
 def _objective(report: EvaluationReport, result: Result) -> str:
     """Return a line with the cost that the run minimised, in the units that it took distances in."""
-    name = COSTS[result.objective]
+    objective = objective_in(result.method)
+    name = COSTS[objective]
     figures = (report.raw if report.scaled is None else report.scaled).as_dict(report.clipped)
     units = "" if report.scaled is None else ", in the units of the run"
     ratio = f"; {figures['ratio']:.6g} times the reference's" if name == "nicv" and figures["ratio"] else ""
-    return f"{result.objective} cost, which the run minimised: {figures[name]:.6g} ({MEANING[name]}{units}){ratio}."
+    return f"{objective} cost, which the run minimised: {figures[name]:.6g} ({MEANING[name]}{units}){ratio}."
 
 
 def which_rows(report: EvaluationReport | GroupsOfRows, result: Result) -> str:
@@ -135,6 +137,6 @@ def _rows(report: EvaluationReport, result: Result, reference: bool) -> str:
 def _lines(figures: dict[str, Any], result: Result) -> str:
     """Return a line per figure, those of the run's objective first."""
     texts = {n: v if isinstance(v, str) else f"{v:.6g}" for n, v in figures.items() if v is not None}
-    order, cost = list(MEANING), COSTS[result.objective]
+    order, cost = list(MEANING), COSTS[objective_in(result.method)]
     names = sorted(texts, key=lambda name: (not name.endswith(cost) or name.startswith("reference"), order.index(name)))
     return "\n".join(f"  {name:<18} {texts[name]:<13} {MEANING[name]}" for name in names)

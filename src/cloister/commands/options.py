@@ -186,6 +186,7 @@ class RunOptions:
         Raises:
             InvalidInput: k or epsilon is not given, or some option makes no sense.
         """
+        from cloister.core.registry.making import drafted
         from cloister.run.request import Request, pooled_trust
 
         for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
@@ -198,7 +199,9 @@ class RunOptions:
             values["zoom"] = share_or_word(self.zoom)
         if values.pop("pooled", False):
             values |= {"trust": pooled_trust(parties, self.trust), "parties": parties}
-        return Request(**values | overrides)
+        values = values | overrides
+        method = drafted(values.get("method", "auto"), values.pop("components", None), values.pop("options", None))
+        return Request(**values | {"method": method})
 
 
 DESCRIBING = "describe", "describe_words", "most_words", "describe_share"

@@ -142,7 +142,7 @@ def _label_files(
     """Write the labels of rows in files. Raises: CloisterError."""
     from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
     from cloister.commands.views import refuse_with
-    from cloister.run.places import is_address, refuse_foreign_address
+    from cloister.rows.places import is_address, refuse_foreign_address
     from cloister.run.saving import checked_target
 
     refuse_foreign_address(rows)
@@ -182,7 +182,7 @@ def _label_files(
 
 def _address(rows: list[str] | None, create: str | None) -> str | None:
     """Return the database's address, if one is given. Raises: InvalidInput: other things are, or it is needed."""
-    from cloister.run.places import is_address
+    from cloister.rows.places import is_address
 
     if rows is not None and (len(rows) > 1 or not is_address(rows[0])):
         raise InvalidInput("labels in SQL need one database: give its address, such as duckdb:///lake.db")

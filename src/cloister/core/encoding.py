@@ -122,8 +122,10 @@ def summarise_lattice(
 
     Arguments are those of ``encode_lattice``.
     """
-    inputs = _channel_inputs(round, rows, users, rng, nowhere)
-    return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in inputs)
+    summaries = list[Any]()
+    for part, items, who, coins, _ in _channel_inputs(round, rows, users, rng, nowhere):
+        summaries.append(_summary(part.channel, items, who, coins))
+    return tuple(summaries)
 
 
 def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
@@ -188,15 +190,15 @@ def _bucket_ids(round: Round[Any], selected: list[Bools | None], rows: Ints) -> 
         if id(part.cells) not in located:
             who = needed[id(part.cells)]
             if who is None:
-                located[id(part.cells)] = _checked_ids(part.cells, rows)
+                located[id(part.cells)] = _checked_ids(part.cells, part.cells.locate(rows), len(rows))
             else:
                 located[id(part.cells)] = ids = np.full((len(rows), part.cells.space.levels), -1)
-                ids[who] = _checked_ids(part.cells, rows[who])
+                ids[who] = _checked_ids(part.cells, part.cells.locate(rows[who]), int(who.sum()))
     return located
 
 
-def _checked_ids(cells: Bucketing, rows: Ints) -> Ints:
-    """Return bucket ids (n, levels), each -1 or of an existing bucket, as the proof of every oracle assumes.
+def _checked_ids(cells: Bucketing, ids: Ints, rows: int) -> Ints:
+    """Return bucket ids (rows, levels), each -1 or of an existing bucket, as the proof of every oracle assumes.
 
     Given another id, a randomiser might send a report that belongs to no bucket of the plan and reveals the row: so
     nothing is encoded. Under Central and Aggregated trust one row can thereby end the run. That such a row exists is
@@ -206,10 +208,10 @@ def _checked_ids(cells: Bucketing, rows: Ints) -> Ints:
     Raises:
         InvalidInput: some id is outside its level, or the result is no array of ids.
     """
-    ids, sizes = cells.locate(rows), cells.space.sizes
+    sizes = cells.space.sizes
     if not (
         ids.dtype.kind == "i"
-        and ids.shape == (len(rows), len(sizes))
+        and ids.shape == (rows, len(sizes))
         and int(ids.min(initial=-1)) >= -1
         and all(int(level.max(initial=-1)) < size for level, size in zip(ids.T, sizes, strict=True))
     ):

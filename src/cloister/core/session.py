@@ -341,16 +341,16 @@ class Session(Generic[T]):
             self._accountant.charge(round.index, round.events)
         if not opened:
             self._note(lambda journal: journal.open_round(round.index, round.digest()))
-        cache: list[tuple[Table, ...]] = []
+        gathered = list[tuple[Table, ...]]()
+        if not closed:
+            gathered.append(self._gather(round))  # now: one pass per round, before anything else is asked
+            self._note(lambda journal: journal.close_round(round.index))
 
         def table(i: int) -> Table:
-            if not cache:
-                cache.append(self._gather(round))
-            return cache[0][i]
+            if not gathered:
+                gathered.append(self._gather(round))
+            return gathered[0][i]
 
-        if not closed:
-            table(0)  # gather now: one pass per round, before anything else is asked
-            self._note(lambda journal: journal.close_round(round.index))
         return table
 
     def _gather(self, round: Round[T]) -> tuple[Table, ...]:

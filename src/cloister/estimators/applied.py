@@ -14,10 +14,10 @@ from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.parameters import warn
 from cloister.estimators.rows import among, refuse_others, refusing, table
 from cloister.rows.frames import frame_of, picked
+from cloister.rows.places import refuse_unordered
 from cloister.rows.selection import table_columns
 from cloister.run.estimates import distinct_texts
 from cloister.run.fit import source
-from cloister.run.places import refuse_unordered
 from cloister.run.result import Result
 
 

@@ -33,11 +33,11 @@ from cloister.estimators.parameters import (
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.rows.frames import frame_of, picked
 from cloister.rows.keywords import described
+from cloister.rows.places import is_ibis_table, refuse_lazy, refuse_path, refuse_relation
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.fit import fit, source
 from cloister.run.layers.histograms import SHARE
-from cloister.run.places import is_ibis_table, refuse_lazy, refuse_path, refuse_relation
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
 from cloister.run.warnings import after

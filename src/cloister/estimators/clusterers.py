@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from cloister.core.registry.records import objective_in
 from cloister.estimators.base import PrivateClusterer
 from cloister.run.result import Result
 
@@ -92,7 +93,7 @@ def estimator_of(result: Result) -> PrivateClusterer:
     """Return the fitted estimator that a result stands for, by its method and trust."""
     if result.privacy.trust == "Local" and result.method["name"].startswith(OneRound._defaults["method"]):
         return OneRound.of(result)
-    return (KMedians if result.objective == "k-median" else KMeans).of(result)
+    return (KMedians if objective_in(result.method) == "k-median" else KMeans).of(result)
 
 
 LABELS = "there are no labels_: they would carry every row"

@@ -18,6 +18,8 @@ import attrs
 from cloister.core.domains import Ball
 from cloister.core.doubles import beyond_doubles
 from cloister.core.errors import InvalidInput, PrivacyWarning
+from cloister.core.registry.making import drafted
+from cloister.core.registry.records import paths_in
 from cloister.rows.categories import categories_of
 from cloister.rows.selection import table_columns
 from cloister.run.layers.warm_start import Start, scale_of
@@ -29,6 +31,7 @@ def parameters_of(result: Result) -> dict[str, Any]:
     """Return parameters that repeat a result's run, with explicit components and options: defaults may change."""
     privacy, problem, method = result.privacy, result.problem, result.method
     share = method.get("frame", {"options": {"share": 0.0}})["options"]["share"]
+    components, options = paths_in(method)
     return {
         "n_clusters": problem["k"],
         "method": method["name"],
@@ -38,8 +41,8 @@ def parameters_of(result: Result) -> dict[str, Any]:
         "rows": None if privacy.count_share else problem["rows"],
         "zoom": "auto" if share is None else share,
         "scale": scale_of(result),
-        "components": _components(method),
-        "options": _options(method),
+        "components": components,
+        "options": options,
         "not_private": not privacy.private,
         "rows_per_user": privacy.rows_per_user,
         "columns": columns_of(result),
@@ -58,17 +61,16 @@ def refuse_beyond_doubles(estimator: Any) -> None:
 def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
     """Return the request for an estimator's parameters, with its class's defaults of method and trust."""
     auto = isinstance(estimator.method, str) and estimator.method == "auto"
+    method = defaults.get("method", estimator.method) if auto else estimator.method
     return Request(
         k=estimator.n_clusters,
-        method=defaults.get("method", estimator.method) if auto else estimator.method,
+        method=drafted(method, estimator.components, estimator.options),
         epsilon=estimator.epsilon,
         delta=estimator.delta,
         bounds=estimator.bounds,
         rows=estimator.rows,
         zoom=estimator.zoom,
         scale=estimator.scale,
-        components=estimator.components or {},
-        options=estimator.options or {},
         not_private=estimator.not_private,
         seed=estimator.random_state,
         rows_per_user=estimator.rows_per_user,
@@ -106,20 +108,6 @@ def _bounds(result: Result) -> Any:
     encoded = {f for category in categories_of(result.problem.get("categories")) for f in category.features}
     pairs = zip(result.columns, bounds["lower"], bounds["upper"], strict=True)
     return [(low, high) for name, low, high in pairs if name not in encoded] or None
-
-
-def _components(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    components = dict[str, str]()
-    for name, inner in config["slots"].items():
-        components |= {f"{path}{name}": inner["name"], **_components(inner, f"{path}{name}.")}
-    return components
-
-
-def _options(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    options = {f"{path}{name}": value for name, value in config["options"].items()}
-    for name, inner in config["slots"].items():
-        options |= _options(inner, f"{path}{name}.")
-    return options
 
 
 INSIDE = "cloister", "contextlib", "sklearn"

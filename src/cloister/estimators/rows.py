@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools
 from cloister.rows.frames import refuse_structured
+from cloister.rows.places import refuse_lazy, refuse_path
 from cloister.rows.reading import UNUSABLE
-from cloister.run.places import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 

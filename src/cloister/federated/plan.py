@@ -35,8 +35,8 @@ from cloister.core.errors import InvalidInput, UnknownName, cause
 from cloister.core.plain_data import digest, parsed_toml
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.oracle_resolver import oracle_slots
-from cloister.core.registry.registry import registry
+from cloister.core.registry.draft import Draft
+from cloister.core.registry.making import drafted
 from cloister.core.session import forecast_session
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.collusion import statement
@@ -190,7 +190,7 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
     method = str(facts["method"])
-    components, options = with_pool_oracles(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
+    draft = with_pool_oracles(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
@@ -200,13 +200,11 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
         raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
         k=facts["k"],
-        method=method,
+        method=draft,
         epsilon=facts["epsilon"],
         delta=facts["delta"],
         bounds=facts["bounds"],
         rows=facts["rows"],
-        components=components,
-        options=options,
         seed=seed,
         trust="Aggregated",
         zoom=facts["zoom"],
@@ -232,9 +230,9 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
 
 
 def with_pool_oracles(
-    method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a method's components and options, completed for pooling.
+    method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str
+) -> Draft:
+    """Return the draft of a method, completed for pooling.
 
     Every open slot for an oracle gets ``oracle``, and the oracles the number of parties, which sets the noise shares
     and the ring.
@@ -242,9 +240,10 @@ def with_pool_oracles(
     Raises:
         UnknownName: there is no such method.
     """
-    slots = (path for path, _ in oracle_slots(registry(), method, components))
-    filled = {**dict.fromkeys(slots, oracle), **components}
-    return filled, {**{f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}, **options}
+    draft = drafted(method, components, options)
+    filled = {**{path: oracle for path, _ in draft.open_oracles()}, **components}
+    asking = {f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}
+    return attrs.evolve(draft, names=filled, options={**asking, **options})
 
 
 def _check_shares(plan: PreparedRun, masks: Masks) -> None:

@@ -62,12 +62,13 @@ SOLVERS: tuple[Row, ...] = (
     ),
 )
 
-POPULATIONS: tuple[tuple[str, str, str, str | None], ...] = (
-    ("arrays", "arrays:Arrays", "rows in memory: NumPy, pandas, polars", None),
-    ("files", "files:Files", "rows in files, a chunk at a time", None),
-    ("sql", "sql_table:SqlTable", "rows in a database, whose engine does the passes", None),
-    ("parties", "parties:Parties", "organisations that pool masked sums, in one process", "Aggregated"),
+POPULATIONS: tuple[tuple[str, str, str, str | None, str], ...] = (
+    ("arrays", "arrays:Arrays", "rows in memory: NumPy, pandas, polars", None, "memory"),
+    ("files", "files:Files", "rows in files, a chunk at a time", None, "files"),
+    ("sql", "sql_table:SqlTable", "rows in a database, whose engine does the passes", None, "databases"),
+    ("parties", "parties:Parties", "organisations that pool masked sums, in one process", "Aggregated", "parties"),
 )
+"""Name, class, summary, trust and what it reads."""
 
 
 def components() -> list[Spec]:
@@ -85,7 +86,7 @@ def components() -> list[Spec]:
             for name, target, summary, paper, presets in rows
         ),
         *(
-            Spec(name, "Population", f"cloister.plugins.populations.{target}", summary, trust)
-            for name, target, summary, trust in POPULATIONS
+            Spec(name, "Population", f"cloister.plugins.populations.{target}", summary, trust, reads=reads)
+            for name, target, summary, trust, reads in POPULATIONS
         ),
     ]

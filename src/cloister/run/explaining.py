@@ -21,7 +21,7 @@ from cloister.rows.selection import Selection
 from cloister.run.layers.levels import Level, clustering, method_of, recorded
 from cloister.run.method_selection import PREDICTED, in_words
 from cloister.run.request import PreparedRun, Request, prepare
-from cloister.run.row_count import LIKELY, SHARE, after_count, counted, shares
+from cloister.run.row_count import LIKELY, SHARE, after_count
 from cloister.run.statement import UNITS
 from cloister.run.warnings import before
 
@@ -184,8 +184,7 @@ def explain(request: Request, columns: Sequence[str], chosen: Selection | None =
     seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)
     session: Session[Any] = Session(plan.problem, seed, forecasting=True)
     method = plan.composed.value
-    if plan.rows is None:
-        counted(session, shares(plan.budget)[0], plan.problem.k)
+    plan.count_rows(session)
     method.cluster(plan.problem, session, seed.child("method"))
     stack = plan.levels
     schedule = tuple(

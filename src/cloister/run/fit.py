@@ -6,8 +6,9 @@ let a party join the others; only then ask the first question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -18,23 +19,19 @@ from cloister.core.clustering import Clustering
 from cloister.core.errors import Refused
 from cloister.core.population import Population
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.making import unregistered
-from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import in_messages
 from cloister.rows.options import Reading
+from cloister.rows.places import population_of, reader
 from cloister.run.account import Account, resuming_payer
 from cloister.run.bounds import named_in
 from cloister.run.layers.levels import notes, recorded
 from cloister.run.method_selection import notes_on_k
 from cloister.run.opening import OpenedRun, open_run, planned_run
-from cloister.run.places import population_of
 from cloister.run.request import PreparedRun, Request
 from cloister.run.result import Result
-from cloister.run.row_count import SHARE, after_count, count_warnings, counted, shares
+from cloister.run.row_count import SHARE, after_count, count_warnings
 from cloister.run.statement import PrivacyStatement, state
-
-V = TypeVar("V")
 
 Started: TypeAlias = Callable[[PreparedRun, int, Sized], None]
 """Callback that receives the plan, the number of rounds, and the (growing) list of rounds opened so far."""
@@ -69,7 +66,7 @@ def parties(members: Mapping[str, Any]) -> Any:
     Raises:
         InvalidInput: fewer than two parties, or parties with different columns.
     """
-    return registry().load(registry().spec("Population", "parties"))(members)
+    return reader("parties")(members)
 
 
 def fit(
@@ -96,8 +93,7 @@ def fit(
         started: called before the first question, and again once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
         caution: called with each warning from public figures, before a row is read or budget reserved.
-        checked: called once everything has been checked, before the first question: if it raises, the reservation is
-            given back.
+        checked: called once all is checked, before the first question; if it raises, the reservation is given back.
         reserved: called with the id of the ledger's run, if any, once an interruption would count as spent.
         facts: public details that the caller adds to the result, such as a pool's table of who learns what.
 
@@ -123,7 +119,8 @@ def fit(
         plan = _counted(plan, session, opened.accountant, opened.seed)
         if started is not None:
             started(plan, opened.accountant.rounds, session.rounds)
-    clustering = _clustered(plan, session, opened.seed)
+    with _no_further_round():
+        clustering: Clustering = plan.composed.value.cluster(plan.problem, session, opened.seed.child("method"))
     privacy = _statement(plan, session, opened, count_share, clustering.details)
     result = _result(plan, session, clustering, privacy, population, facts or {})
     if keep is not None:
@@ -156,10 +153,10 @@ def _statement(
         rows_per_user=plan.total.rows_per_user,
         notes=(
             *([plan.choice.note] if plan.choice else []),
-            *(count_warnings(plan.budget, plan.problem) if count_share else []),
+            *(count_warnings(plan.counter, plan.budget, plan.problem) if plan.counter else []),
             *notes(plan.levels, plan.names, details),
             *notes_on_k(plan.problem, details),
-            *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
+            *([IN_MEMORY.format(name)] if (name := plan.composed.unregistered) else []),
         ),
     )
 
@@ -203,7 +200,8 @@ def _text(result: Result) -> str | None:
 
 def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, seed: PublicRng) -> PreparedRun:
     """Return the plan for the number of rows that the first stage released, and forecast its rounds."""
-    rows = _replayed(lambda: counted(session, shares(plan.budget)[0], plan.problem.k))
+    with _no_further_round():
+        rows = plan.count_rows(session)
     composed, problem, choice = after_count(plan.planned, (plan.composed, plan.problem, plan.choice), rows)
     session.problem = problem
     rounds = forecast(composed.value, problem, seed)
@@ -211,20 +209,11 @@ def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, s
     return attrs.evolve(plan, composed=composed, problem=problem, choice=choice, rows=rows)
 
 
-def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
-    """Return the method's clustering."""
-    clustering: Clustering = _replayed(lambda: plan.composed.value.cluster(plan.problem, session, seed.child("method")))
-    return clustering
-
-
-def _replayed(stage: Callable[[], V]) -> V:
-    """Return the value of a stage of the run.
-
-    Raises:
-        Refused: it asks beyond the record of a finished run, which has no rows.
-    """
+@contextmanager
+def _no_further_round() -> Iterator[None]:
+    """Raise Refused if a finished run asks beyond its record, since there are no rows."""
     try:
-        return stage()
+        yield
     except Pending as pending:
         raise Refused(
             f"the run is finished, and its record lacks round {pending.round.index + 1}: it was finished early, so "

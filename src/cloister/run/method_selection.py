@@ -30,10 +30,9 @@ from cloister.core.capabilities import (
 )
 from cloister.core.clustering import Problem
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.core.registry.components import CandidateSlot, own_number, slots_of
-from cloister.core.registry.compose import Composed, below, compose
-from cloister.core.registry.making import unregistered
-from cloister.core.registry.registry import registry
+from cloister.core.registry.components import own_number
+from cloister.core.registry.compose import Composed
+from cloister.core.registry.draft import Draft, Kit
 from cloister.run.layers.layer import Scope
 
 HOW = "give a whole number, or a range such as 2..20"
@@ -65,28 +64,28 @@ def _range(fewest: int, largest: int) -> tuple[int, int]:
     return fewest, largest
 
 
-def check_chooses(composed: Composed, fewest: int, largest: int) -> None:
-    """Raise InvalidInput if the method as composed cannot choose the number of centres."""
+def check_chooses(composed: Composed, fewest: int, scope: Scope) -> None:
+    """Raise InvalidInput if the method as composed cannot choose the number of centres, from fewest to scope's k."""
     name = composed.spec.name
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"only a curator's run chooses k, and '{name}' as composed is {composed.trust}: give one number for k, not "
-            f"{fewest}..{largest}"
+            f"{fewest}..{scope.k}"
         )
     if not chooses_k(composed.value):
         raise InvalidInput(
-            f"'{name}' cannot choose k in {fewest}..{largest}: give one number, or a method that can: "
-            f"{', '.join(choosers())}"
+            f"'{name}' cannot choose k in {fewest}..{scope.k}: give one number, or a method that can: "
+            f"{', '.join(choosers(scope.kit))}"
         )
 
 
-def choosers() -> list[str]:
+def choosers(kit: Kit) -> list[str]:
     """Return the names of the methods that can choose k with their default components."""
     names = list[str]()
-    for spec in registry().specs("Method"):
+    for method in kit.methods:
         with suppress(CloisterError):
-            if spec.private and chooses_k(compose(registry(), "Method", spec.name, {}, {}).value):
-                names.append(spec.name)
+            if method.spec.private and chooses_k(method.composed().value):
+                names.append(method.spec.name)
     return names
 
 
@@ -153,24 +152,24 @@ class Candidate:
 
 @attrs.frozen
 class MethodSelection:
-    """Choice among the candidates (least error first) of a requested method (auto), by the picked one's name."""
+    """Choice among the candidates of a requested method (auto).
+
+    Args:
+        method: name of the requested method.
+        picked: name of the picked candidate.
+        candidates: the least error first.
+        names: what a run with other plugins may have picked, each candidate alone and with its alternatives.
+    """
 
     method: str
     picked: str
     candidates: tuple[Candidate, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def error(self) -> float:
         """Predicted error of the picked candidate."""
         return next(c.error for c in self.candidates if c.name == self.picked and c.error is not None)
-
-    @property
-    def names(self) -> Iterator[str]:
-        """Names that a run with other plugins may have picked: every candidate, alone and with its alternatives."""
-        for method in dict.fromkeys(candidate.method for candidate in self.candidates):
-            yield method
-            for other in registry().spec("Method", method).alternatives:
-                yield Candidate(method, None, "", other).name
 
     @property
     def words(self) -> str:
@@ -205,6 +204,11 @@ class MethodSelection:
         }
 
 
+def ways_of(name: str, draft: Draft) -> list[str]:
+    """Return the display names of a candidate, alone and with each of its alternatives."""
+    return [name, *(Candidate(name, None, "", other).name for other in draft.spec.alternatives)]
+
+
 Planned: TypeAlias = tuple[Composed, Problem, MethodSelection | None]
 """Method to run, its problem, and how it was picked, if it was."""
 
@@ -224,25 +228,23 @@ class MethodSelector:
     fewest: int | None = None
     shared: Callable[[Composed], bool] = lambda method: False
 
-    def chosen(
-        self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
-    ) -> Planned:
+    def chosen(self, draft: Draft, composed: Composed, only: str | None = None) -> Planned:
         """Return the plan of a run.
 
         Args:
-            composed: the requested method.
-            wires: components that it was composed with, by path.
-            values: options that it was composed with, by path.
+            draft: of the requested method.
+            composed: the same, before anything is chosen.
             only: the candidate to take, whatever it predicts.
 
         Raises:
             InvalidInput, WrongComposition: nothing fits.
         """
-        if not any(isinstance(facts, CandidateSlot) for facts in slots_of(type(composed.value)).values()):
-            return *self.scope.filled(composed, wires, values), None
+        if not draft.chooses:
+            return *self.scope.filled(draft), None
         scope = attrs.evolve(self.scope, trust=self.scope.trust or "Central")
         Problem(scope.k, scope.domain, scope.rows, budget_of(scope.total, ()))  # refuses what no candidate can do, once
         judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
+        drafts = {name: draft.candidate(name, part) for name, part in composed.inner.items()}
         runnable = dict[str, tuple[Composed, Problem]]()
         for name, part in composed.inner.items():
             try:
@@ -250,11 +252,12 @@ class MethodSelector:
                     raise InvalidInput("it cannot choose k")
                 if scope.narrow and not tells_narrow_columns(part.value):
                     raise InvalidInput("its cells are too wide for a category, or for another column that is narrow")
-                runnable[name] = scope.filled(part, below(wires, name), below(values, name), lazily=True)
+                runnable[name] = scope.filled(drafts[name], lazily=True)
                 judged.append(Candidate(name, self.predicted(*runnable[name])))
             except CloisterError as error:
                 judged.append(Candidate(name, None, str(error)))
         judged.sort(key=lambda c: (c.error is None, c.error, c.name))
+        names = tuple(name for c in judged if c.error is not None for name in ways_of(c.method, drafts[c.method]))
         for candidate in list(judged):
             name = candidate.name
             if candidate.error is None or (only or name).partition(" ")[0] != name:
@@ -265,34 +268,34 @@ class MethodSelector:
                 judged.remove(candidate)
                 judged.append(Candidate(name, None, str(error)))
                 continue
-            ways = self.ways(scope, runnable[name][0], below(wires, name), below(values, name))
+            ways = self.ways(scope, name, drafts[name], runnable[name][0])
             for other, way in sorted(ways, key=lambda pair: pair[0].error or 0.0):
                 if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
-                    return *way, MethodSelection(composed.spec.name, other.name, (other, *judged))
-            return *runnable[name], MethodSelection(composed.spec.name, name, tuple(judged))
+                    return *way, MethodSelection(draft.spec.name, other.name, (other, *judged), names)
+            return *runnable[name], MethodSelection(draft.spec.name, name, tuple(judged), names)
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
-        raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
+        raise InvalidInput(f"no candidate of '{draft.spec.name}' can run: {reasons}")
 
     def ways(
-        self, scope: Scope, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]
+        self, scope: Scope, name: str, draft: Draft, part: Composed
     ) -> Iterator[tuple[Candidate, tuple[Composed, Problem]]]:
-        """Yield a method's alternatives, in slots that the request does not name, that can run.
+        """Yield a method's alternatives, in slots that its draft leaves open, that can run.
 
         Only the picked method is judged with them: predictions for one method under two noise distributions compare
         more surely than those of two methods.
         """
         # without delta, or without a curator, there is one noise distribution only
-        if not scope.jointly or scope.trust != "Central" or not scope.total.delta or unregistered(part):
+        if not scope.jointly or scope.trust != "Central" or not scope.total.delta or part.unregistered:
             return
-        for other in part.spec.alternatives:
-            if not wires.keys() & other.keys():
+        for other in draft.spec.alternatives:
+            if not draft.names.keys() & other.keys():
                 with suppress(CloisterError):
-                    way = scope.filled(part, {**wires, **other}, values)
+                    way = scope.filled(draft.given(other))
                     # what a frame, a description or a comparison asks costs least in Gaussian noise
                     if way[1].budget.measure == "pure" and self.shared(part):
                         continue
                     scope.check(way[0])
-                    yield Candidate(part.spec.name, self.predicted(*way), "", other), way
+                    yield Candidate(name, self.predicted(*way), "", other), way
 
     @staticmethod
     def predicted(composed: Composed, problem: Problem) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -21,10 +21,11 @@ from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.making import by_name, composed_of, unregistered
+from cloister.core.registry.draft import Draft
+from cloister.core.registry.making import drafted
 from cloister.core.registry.oracle_resolver import OracleResolver
-from cloister.core.registry.registry import registry
-from cloister.core.session import Method, Session, forecast
+from cloister.core.roles import FrequencyOracle
+from cloister.core.session import Session, forecast
 from cloister.core.trust import trust_named
 from cloister.core.wrappers import ColumnNames
 from cloister.rows.keywords import Texts, column_names, described
@@ -44,7 +45,7 @@ from cloister.run.method_selection import (
     number_of_centers,
 )
 from cloister.run.population import check_trust
-from cloister.run.row_count import counted, shares, with_count
+from cloister.run.row_count import counted, counter_of, shares, with_count
 
 
 @attrs.frozen(kw_only=True)
@@ -54,8 +55,9 @@ class Request:
     Args:
         k: number of centres; or a range (fewest, most), also as text "2..20", of which the run chooses one
             (``run.method_selection``).
-        method: registry name; ``auto`` picks the one that predicts the least error. Or a component, which is recorded
-            by name; a class that is not registered runs in memory only.
+        method: draft of the method, as ``making.drafted`` makes it of a name with components and options; also a name
+            alone, or a component, which is recorded by name (a class that is not registered runs in memory only).
+            ``auto`` picks the method that predicts the least error.
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 if only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_for`` takes them.
@@ -64,12 +66,10 @@ class Request:
         rows_per_user: public limit of rows kept per user (contribution bounding), in a guarantee for users, whom rows
             must name; None: the guarantee is for rows.
         zoom, scale: as ``cloister.run.layers.preprocessing`` takes them.
-        components: component name per slot path.
-        options: value per option path.
         not_private: allow components that give no guarantee.
         seed: of the run's public choices; by default a fresh one.
-        trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: the
-            method's own oracles.
+        trust: a trust model by name, whose oracles fill all slots that the draft leaves open; None: the method's own
+            oracles.
         parties: number of parties that pool their rows, under Aggregated trust; 0: as options say.
         describe: columns that describe the groups, clustered or not.
         describe_words: column of texts whose keywords, of which no list is public, describe the groups.
@@ -81,7 +81,7 @@ class Request:
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
-    method: str | Method[Any] = "auto"
+    method: Draft = attrs.field(default="auto", converter=drafted)
     epsilon: float = attrs.field(converter=own_number)
     delta: float = attrs.field(default=DELTA, converter=own_number)
     bounds: Any = None
@@ -89,8 +89,6 @@ class Request:
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)
     zoom: str | float = attrs.field(default="auto", converter=own_number)
     scale: Any = None
-    components: Mapping[str, str] = attrs.field(factory=dict)
-    options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
@@ -113,6 +111,11 @@ class Request:
         return self.k[0] if isinstance(self.k, tuple) else None
 
     @property
+    def composed(self) -> Composed:
+        """Method before anything is chosen. Raises: CloisterError: it does not compose."""
+        return OracleResolver(self.trust).filled(self.method)
+
+    @property
     def described(self) -> list[str | Texts]:
         """Columns that describe the groups."""
         return described(self.describe, self.describe_words, self.most_words)
@@ -131,6 +134,7 @@ class PreparedRun:
         rows: public or counted number of rows; None: still to be counted.
         choice: how the method was picked, if it was.
         planned: makes the plan for a number of rows.
+        counter: the oracle that counts the rows; None: their number is public.
     """
 
     problem: Problem
@@ -141,6 +145,7 @@ class PreparedRun:
     rows: int | None
     choice: MethodSelection | None
     planned: Callable[[int], Planned]
+    counter: FrequencyOracle[Any] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -176,9 +181,15 @@ class PreparedRun:
     def first_stage(self, seed: PublicRng) -> list[Round[Any]]:
         """Return the round that counts the rows, unless their number is known."""
         session: Session[Any] = Session(self.problem, seed, forecasting=True)
-        if self.rows is None:
-            counted(session, shares(self.budget)[0], self.problem.k)
+        self.count_rows(session)
         return session.rounds
+
+    def count_rows(self, session: Session[Any]) -> int:
+        """Return the public number of rows, or ask for a noisy one."""
+        if self.rows is not None:
+            return self.rows
+        assert self.counter is not None
+        return counted(session, self.counter, shares(self.budget)[0], self.problem.k)
 
     @property
     def price(self) -> str:
@@ -233,33 +244,9 @@ def pooled_trust(parties: int, trust: str | None) -> str:
     return "aggregated"
 
 
-def asked_for(request: Request) -> tuple[Request, Composed]:
-    """Return the request with its method by name, and the method composed before anything is chosen.
-
-    A component becomes its registry name, with its components and options by path, so that records and answers equal
-    those of a request by name. One that holds an unregistered class stays as it is.
-
-    Raises:
-        UnknownName, WrongComposition, InvalidInput: it cannot be composed.
-    """
-    if not isinstance(request.method, str):
-        if request.components or request.options:
-            raise InvalidInput(
-                "the method is a component, which has its parts and options: leave components and options out, or give "
-                "its registry name"
-            )
-        composed = composed_of(registry(), "Method", request.method)
-        if unregistered(composed):
-            return request, composed
-        components, options = by_name(composed)
-        request = attrs.evolve(request, method=composed.spec.name, components=components, options=options)
-    filler = OracleResolver(registry(), request.trust)
-    return request, filler.filled("Method", str(request.method), request.components, request.options)
-
-
 def refuse_unregistered(composed: Composed, feature: str) -> None:
     """Raise InvalidInput if a class is not registered, so that the record which ``feature`` needs cannot name it."""
-    if name := unregistered(composed):
+    if name := composed.unregistered:
         raise InvalidInput(
             f"{feature} records the method by registry names, and {name} has none: it runs in memory only. Offer it in "
             f"a plugin ('cloister new-plugin' writes one), or leave {feature} out"
@@ -290,7 +277,7 @@ def prepare(
     _check_whole_numbers(request)
     table = chosen_columns or Selection(tuple(columns)).with_described(request.described)
     request, stack = Stack.read(request, table)
-    request, composed = asked_for(request)
+    composed, kit = request.composed, request.method.kit
     if not composed.private and not request.not_private:
         raise InvalidInput(
             f"'{composed.spec.name}' as composed is NOT private: it releases exact answers. For a benchmark on rows "
@@ -303,12 +290,12 @@ def prepare(
     jointly = request.laws and request.rows is not None and request.fewest is None
 
     def planned(rows: int) -> Planned:
-        scope = Scope(total, request.most, domain, rows, request.trust, request.parties, jointly)
+        scope = Scope(total, request.most, domain, rows, kit, request.trust, request.parties, jointly)
         layers = stack.placed(scope)
         selector = MethodSelector(layers.inside, request.fewest, layers.asks)
-        method, _, choice = selector.chosen(composed, request.components, request.options, only)
+        method, _, choice = selector.chosen(request.method, composed, only)
         if request.fewest is not None:
-            check_chooses(method, request.fewest, request.most)
+            check_chooses(method, request.fewest, scope)
         method = layers.around(method)
         problem = scope.whole(method)
         levels.levels(method, problem)  # refuses what a layer cannot ask
@@ -317,4 +304,5 @@ def prepare(
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
     if budget.measure == "pure" and not budget.delta and chosen.trust != "Shuffled":
         total = attrs.evolve(total, delta=0.0)  # nothing needs more, and what is promised is what is paid
-    return PreparedRun(problem, chosen, total, table, budget, request.rows, choice, planned)
+    counter = counter_of(kit, budget.measure) if request.rows is None else None
+    return PreparedRun(problem, chosen, total, table, budget, request.rows, choice, planned, counter)

@@ -121,7 +121,9 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
     plan = prepare(request, columns, chosen_columns=chosen)
     base = Forecast(request.rows, request.epsilon, plan.error)
     if base.error is None:
-        raise InvalidInput(f"'{request.method}' predicts no error: leave the method to auto, or name one that does")
+        raise InvalidInput(
+            f"'{request.method.spec.name}' predicts no error: leave the method to auto, or name one that does"
+        )
     fewest_rows = max(request.most, 2)
     table = tuple(at(max(fewest_rows, round(part * base.rows)), epsilon) for epsilon in EPSILONS for part in ROWS)
     poor = [forecast for forecast in (base, *table) if not _enough(forecast, error)]

@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
@@ -16,9 +15,8 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import Damaged, InvalidInput, UnknownName, cause
+from cloister.core.errors import Damaged, InvalidInput, cause
 from cloister.core.plain_data import parsed
-from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.rows.options import Missing, as_missing
 from cloister.run import view
@@ -102,16 +100,6 @@ class Result:
         """Return one line; ``as_dict`` has the numbers."""
         k, d = self.centers.shape
         return f"<Result: {k} centres by {self.method.get('name')}, {d} columns; {self.privacy.headline}>"
-
-    @property
-    def objective(self) -> str:
-        """Objective of the method, "k-means" or "k-median": by its Spec, or its name, or its parts' names."""
-        name, slots = str(self.method.get("name", "")), dict(self.method.get("slots", {}))
-        with suppress(UnknownName):  # of a plugin that is not installed here
-            if registry().spec("Method", name).objective:
-                return registry().spec("Method", name).objective
-        names = [name, *(str(part.get("name", "")) for part in slots.values())]
-        return "k-median" if any("median" in part_name for part_name in names) else "k-means"
 
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:

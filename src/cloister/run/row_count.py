@@ -29,8 +29,8 @@ from cloister.core.budget import Budget, Measure, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
-from cloister.core.questions import Question, count
-from cloister.core.registry.registry import registry
+from cloister.core.questions import count
+from cloister.core.registry.draft import Kit
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Session
 from cloister.core.types import Ints
@@ -133,13 +133,13 @@ def after_count(planned: Callable[[int], Planned], picked: Planned, rows: int) -
     return composed, attrs.evolve(problem, rows=rows, budget=budget), choice
 
 
-def counted(session: Session[Any], budget: Budget, k: int) -> int:
+def counted(session: Session[Any], oracle: FrequencyOracle[Any], budget: Budget, k: int) -> int:
     """Ask for the number of rows; return the released value, at least k."""
-    (table,) = session.ask(_question(budget))
+    (table,) = session.ask(count(SingleBucket(), oracle=oracle, budget=budget))
     return int(np.clip(np.rint(table.at(np.zeros(1, np.int64))[0]), k, CAP))
 
 
-def count_warnings(budget: Budget, problem: Problem) -> tuple[str, ...]:
+def count_warnings(oracle: FrequencyOracle[Any], budget: Budget, problem: Problem) -> tuple[str, ...]:
     """Return warnings if the count is mostly noise, or at most k; budget is the whole run's, problem has the count."""
     first, texts = shares(budget)[0], list[str]()
     if problem.rows <= problem.k:
@@ -147,7 +147,8 @@ def count_warnings(budget: Budget, problem: Problem) -> tuple[str, ...]:
             f"WARNING: no more rows were counted than centres were asked for ({problem.k}), and that number "
             f"was taken in place of the count: ask for far fewer centres."
         )
-    error = math.sqrt(_question(first).variance(problem.context(first)))
+    question = count(SingleBucket(), oracle=oracle, budget=first)
+    error = math.sqrt(question.variance(problem.context(first)))
     if error > DOUBTED * problem.rows:
         texts.append(
             f"WARNING: the count of the rows has a standard error of {error:,.0f}. What was planned by it may suit "
@@ -156,21 +157,14 @@ def count_warnings(budget: Budget, problem: Problem) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _question(budget: Budget) -> Question[Any, Any]:
-    return count(SingleBucket(), oracle=_oracle(budget.measure), budget=budget)
-
-
-def _oracle(measure: Measure) -> FrequencyOracle[Any]:
+def counter_of(kit: Kit, measure: Measure) -> FrequencyOracle[Any]:
     """Return the curator's first oracle of counts in this measure (for rho, with Gaussian noise).
 
     Raises:
         InvalidInput: none is installed.
     """
-    specs = registry().in_order("FrequencyOracle", "Central")
-    if measure == "exact":
-        specs = [spec for spec in registry().specs("FrequencyOracle") if not spec.private]
-    for spec in specs:
-        oracle: FrequencyOracle[Any] = registry().load(spec)()
+    for draft in kit.exact_counters if measure == "exact" else kit.counters:
+        oracle: FrequencyOracle[Any] = draft.composed().value
         if oracle.measure == ("gaussian" if measure == "zcdp" else measure):
             return oracle
     raise InvalidInput("no installed oracle can count the rows: give their public number (--rows N, rows=N)")

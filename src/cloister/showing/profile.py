@@ -13,6 +13,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.registry.records import objective_in
 from cloister.core.types import Bools, Floats
 from cloister.run.estimates import (
     Estimate,
@@ -262,7 +263,7 @@ def profile_of(result: Result) -> Profile:
         )
         for i, center in enumerate(centers)
     )
-    power = 1.0 if result.objective == "k-median" else 2.0
+    power = 1.0 if objective_in(result.method) == "k-median" else 2.0
     scores, cost = _figures(result, power)
     return Profile(
         clusters,

@@ -26,12 +26,13 @@ from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownNa
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import built_in, registry
 from cloister.run.request import Request
+from tests.asking import asking
 from tests.collection import rounds_fakes, shuffled_plans
 
 
 def request(**changes: Any) -> Request:
     given = {"k": 4, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": 100_000, "seed": 5, **changes}
-    return Request(**given)
+    return asking(**given)
 
 
 LLOYD = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}

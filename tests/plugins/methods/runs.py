@@ -16,6 +16,7 @@ from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
+from tests.asking import asking
 
 SEED = PublicRng.from_seed(80)
 LOCAL = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}
@@ -54,7 +55,7 @@ def groups(n: int, k: int, d: int, spread: float = 0.03, ball: bool = False) -> 
 
 
 def request_of(method: str, k: int, **given: Any) -> Request:
-    return Request(**{"k": k, "method": method, "epsilon": 1.0, "bounds": "ball:1", "seed": 3, **given})
+    return asking(**{"k": k, "method": method, "epsilon": 1.0, "bounds": "ball:1", "seed": 3, **given})
 
 
 def planned(method: str, k: int, d: int, rows: int = 10**6, **given: Any) -> PreparedRun:

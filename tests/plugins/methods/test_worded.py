@@ -32,6 +32,7 @@ from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from cloister.showing.profile import profile_of
 from tests.alarms import Alarm
+from tests.asking import asking
 
 CENTERS = np.array([[-0.5], [0.5]])
 MOST = 4
@@ -52,7 +53,7 @@ def frame(ages: Any, texts: Any) -> pd.DataFrame:
 def request_of(**given: Any) -> Request:
     """A run that counts words."""
     usual = {"k": 2, "epsilon": 1.0, "delta": 1e-5, "method": "hst-means", "bounds": {"age": (-1, 1)}, "seed": 1}
-    return Request(**usual | {"describe_words": "notes"} | given)
+    return asking(**usual | {"describe_words": "notes"} | given)
 
 
 def spoken(rows: pd.DataFrame, most: int = MOST) -> Any:

@@ -23,6 +23,7 @@ from cloister.plugins.methods.zoom_categories import SPREAD, distance
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
+from tests.asking import asking
 from tests.plugins.methods.runs import cube, made, run
 
 WARDS = {"ward": ["medical", "surgical", "children"]}
@@ -108,4 +109,4 @@ def test_what_has_a_frame_of_its_own_is_refused_in_the_frame_of_another(inner: s
     """Its lattice would take the place of the outer one, and centres would lie anywhere."""
     wrong: dict[str, Any] = {"k": 2, "method": "zoom", "components": {"method": inner}, "epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(InvalidInput, match="inside another frame"):
-        prepare(Request(bounds=(0, 200), rows=900, **wrong), ["x", "y"]).forecast(PublicRng.from_seed(1))
+        prepare(asking(bounds=(0, 200), rows=900, **wrong), ["x", "y"]).forecast(PublicRng.from_seed(1))

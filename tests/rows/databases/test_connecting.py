@@ -20,8 +20,8 @@ from cloister import KMeans
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
 from cloister.rows.databases import connecting
 from cloister.rows.databases.connecting import open_table
+from cloister.rows.places import is_address
 from cloister.run.fit import source
-from cloister.run.places import is_address
 
 ADDRESS = "postgres://u:secret@db:5432/hospital?password=secret"
 

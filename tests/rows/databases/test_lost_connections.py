@@ -23,7 +23,7 @@ from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases import postgres as driver
 from cloister.rows.databases.database import EngineFailed
 from cloister.rows.options import Reading
-from cloister.run.request import Request
+from tests.asking import asking
 from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.hostile import as_table
@@ -32,7 +32,7 @@ from tests.rows.databases.rounds import agrees, in_square
 from tests.run.test_resuming import Gone, run
 
 ROUNDS = 3
-REQUEST = Request(
+REQUEST = asking(
     k=2, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=20_000, zoom=0.1, options={"rounds": ROUNDS - 1}
 )
 ROWS = np.random.default_rng(0).normal(0, 0.3, (20_000, 2))

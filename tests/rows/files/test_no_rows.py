@@ -15,8 +15,8 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.files import Files
 from cloister.rows.options import Reading
+from cloister.rows.places import refuse_foreign_address
 from cloister.run.fit import source
-from cloister.run.places import refuse_foreign_address
 
 TABLE = b"age,dose\n1.5,2\n3,4\n"
 

@@ -29,10 +29,10 @@ from cloister.core.encoding import finite
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.types import Floats, Ids
 from cloister.rows.options import Reading
+from cloister.rows.places import in_database, refuse_foreign_address
 from cloister.rows.reading import refuse_missing, refuse_none
 from cloister.rows.selection import Selection, in_order, table_columns
 from cloister.run.fit import source
-from cloister.run.places import in_database, refuse_foreign_address
 
 CELLS, MAX_ROWS = 2**22, 2**18
 """Maximum number of cells, and of rows, that are encoded, stored and written at once: 32 MB."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -36,6 +36,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.records import paths_in
 from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
 from cloister.core.wrappers import ColumnNames
@@ -155,13 +156,8 @@ class CollectionPlan:
             CloisterError: a component is not installed, or does not fit its slot.
             Refused: the method is not private, or has another trust model than the plan.
         """
-        components, values = dict[str, str](), dict[str, Any]()
-        for path, part in _walk(self.method, ""):
-            components.update({f"{path}{slot}": inner["name"] for slot, inner in part["slots"].items()})
-            values.update({f"{path}{option}": value for option, value in part["options"].items()})
-        composed = compose(
-            _registry({self.method["name"], *components.values()}), "Method", self.method["name"], components, values
-        )
+        name, (names, values) = self.method["name"], paths_in(self.method)
+        composed = compose(_registry({name, *names.values()}), "Method", name, names, values)
         if not composed.private or composed.trust != self.trust:
             kind = f"{composed.trust}, which the plan is not" if composed.private else "NOT private"
             raise Refused(f"this plan's method is {kind}: nobody should send a report to it")
@@ -370,13 +366,6 @@ def _categories(categories: Any) -> dict[str, tuple[str, ...]]:
     if not all(listed.values()):
         raise TypeError("a category has values")
     return listed
-
-
-def _walk(config: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every component of a configuration, with the path of its slot."""
-    yield path, config
-    for slot, inner in config["slots"].items():
-        yield from _walk(inner, f"{path}{slot}.")
 
 
 def _method(config: Any) -> dict[str, Any]:

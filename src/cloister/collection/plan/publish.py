@@ -34,7 +34,7 @@ from cloister.rows.selection import Selection
 from cloister.run.bounds import named_in
 from cloister.run.layers.levels import levels, method_of, prices, recorded
 from cloister.run.method_selection import MethodSelection, in_words
-from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
+from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
 
 WELL = 0.1
 """Expected error v that counts as good: noise adds a tenth of the squared radius."""
@@ -60,7 +60,7 @@ def publish(
         CloisterError: the request is invalid, or its method is not for users who randomise their own rows.
     """
     table = _selected(request, columns, dimension, categories)
-    request, composed = asked_for(request)
+    composed = request.composed
     name = composed.spec.name
     refuse_unregistered(composed, "a plan")
     if not composed.private:

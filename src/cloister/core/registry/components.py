@@ -68,6 +68,8 @@ class Spec:
             ``columns`` and ``beside``) or "words" (``share`` and ``slots``).
         starts: of a method that begins from public centres, the path of the option that they are; else empty. What
             ``auto`` picks stands in the slot ``fresh`` of the one with the lowest ``fills``, where a run has a start.
+        reads: of a population, what ``run.fit.source`` and ``parties`` make it of: rows in "memory", "files" or
+            "databases", or "parties". Of several the first plugin's is taken.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -86,6 +88,7 @@ class Spec:
     alternatives: tuple[Mapping[str, str], ...] = ()
     adds: str = ""
     starts: str = ""
+    reads: str = ""
 
     def __attrs_post_init__(self) -> None:
         if self.trust is not None and self.trust not in TRUSTS:

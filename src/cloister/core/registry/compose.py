@@ -37,6 +37,11 @@ def hints_of(cls: Any) -> dict[str, Any]:
 
 
 @attrs.frozen
+class Unregistered(Spec):
+    """Stands for the Spec of a class that no installed plugin offers. It runs, but no record can name it."""
+
+
+@attrs.frozen
 class Composed:
     """A component with all its slots filled.
 
@@ -82,6 +87,12 @@ class Composed:
         blamed = [name for name in self.unguarded if self.inner[name].spec.name != self.spec.presets[name]]
         claimed = self.spec.private or (bool(blamed) and len(blamed) == len(self.unguarded))
         return claimed and "exact" not in self.measures and all(part.private for part in self.inner.values())
+
+    @property
+    def unregistered(self) -> str:
+        """Name of the first class in here that no installed plugin offers; empty if all are known."""
+        own = self.spec.name if isinstance(self.spec, Unregistered) else ""
+        return own or next(filter(None, (part.unregistered for part in self.inner.values())), "")
 
     def config(self) -> dict[str, Any]:
         """Names and options of all components, nested, as plain data: how a plan or a result records its method."""

@@ -14,8 +14,10 @@ import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import CandidateSlot, Role, Spec, options_of, parts_of, slots_of, trust_of
-from cloister.core.registry.compose import Composed, agreed_trust, one_of, slot_role
+from cloister.core.registry.compose import Composed, Unregistered, agreed_trust, one_of, slot_role
+from cloister.core.registry.draft import Draft, drafted_again
 from cloister.core.registry.oracle_resolver import OracleResolver
+from cloister.core.registry.records import paths_in
 from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import trust_named
 
@@ -33,11 +35,6 @@ PLAYS: dict[Role, str] = {
     "NonPrivateSolver": "solve",
 }
 """A method that every class of a role has."""
-
-
-@attrs.frozen
-class Unregistered(Spec):
-    """Stands for the Spec of a class that no installed plugin offers. It runs, but no record can name it."""
 
 
 @overload
@@ -75,7 +72,8 @@ def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) ->
         InvalidInput: an option value out of its bounds.
     """
     found = registry()
-    cls = found.load(found.spec(role, name))
+    spec = found.spec(role, name)
+    cls = found.load(spec)
     slots, wires, values, held = slots_of(cls), dict[str, str](), dict[str, Any](), dict[str, Composed]()
     if unknown := [part for part in parts if part not in slots and part not in options_of(cls)]:
         raise UnknownName("slot or option", unknown[0], [*slots, *options_of(cls)], f"(of '{name}')")
@@ -89,7 +87,7 @@ def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) ->
             wires[part] = given
         else:
             held[part] = composed_of(found, slot_role(get_type_hints(cls)[part]), given)
-    return OracleResolver(found, trust_named(trust)).filled(role, name, wires, values, held).value
+    return OracleResolver(trust_named(trust)).filled(Draft(found, spec, wires, values, held)).value
 
 
 def _wire(found: Registry, title: str, one: Any, wires: dict[str, str], values: dict[str, Any]) -> None:
@@ -98,10 +96,10 @@ def _wire(found: Registry, title: str, one: Any, wires: dict[str, str], values: 
         wires[title] = one
         return
     composed = composed_of(found, "Method", one)
-    if lost := unregistered(composed):
+    if lost := composed.unregistered:
         raise WrongComposition(f"the candidate '{title}' holds {lost}, which no installed plugin offers: register it")
-    names, options = by_name(composed, f"{title}.")
-    wires |= {title: composed.spec.name, **names}
+    names, options = paths_in({"options": {}, "slots": {title: composed.config()}})
+    wires |= names
     values |= options
 
 
@@ -166,21 +164,31 @@ def _apart(registry: Registry, spec: Spec, component: Any, inner: Mapping[str, C
     return found
 
 
-def by_name(composed: Composed, path: str = "") -> tuple[dict[str, str], dict[str, Any]]:
-    """Component names by slot path and values by option path, with which ``compose`` makes the same again."""
-    names = dict[str, str]()
-    values: dict[str, Any] = {f"{path}{o}": getattr(composed.value, o) for o in options_of(type(composed.value))}
-    for slot, part in composed.inner.items():
-        below, set_below = by_name(part, f"{path}{slot}.")
-        names |= {f"{path}{slot}": part.spec.name, **below}
-        values |= set_below
-    return names, values
+def drafted(
+    method: Any, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None
+) -> Draft:
+    """Return the draft of a method.
 
+    A component becomes its registry name, with its components and options by path, so that records and answers equal
+    those of a request by name.
 
-def unregistered(composed: Composed) -> str:
-    """Return the first class in here that no installed plugin offers; empty if all are known."""
-    own = composed.spec.name if isinstance(composed.spec, Unregistered) else ""
-    return own or next(filter(None, map(unregistered, composed.inner.values())), "")
+    Args:
+        method: registry name; or a component, or a draft, which have their own components and options.
+        components: component name per slot path.
+        options: value per option path.
+
+    Raises:
+        UnknownName: there is no such method. InvalidInput, WrongComposition: it is no method.
+    """
+    found = registry()
+    if isinstance(method, str):
+        return Draft(found, found.spec("Method", method), components or {}, options or {})
+    if components or options:
+        raise InvalidInput(
+            "the method is a component, which has its parts and options: leave components and options out, or give "
+            "its registry name"
+        )
+    return method if isinstance(method, Draft) else drafted_again(found, composed_of(found, "Method", method))
 
 
 def altered(component: C, changes: Mapping[str, Any], role: Role) -> C:

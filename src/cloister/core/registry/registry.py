@@ -90,15 +90,12 @@ class Registry:
         fit = [s for s in self.specs(role) if trust is not None and s.trust == trust and s.fills is not None]
         return sorted(fit, key=lambda s: (s.fills or 0, s.name))
 
-    def wrapper(self, adds: str) -> Spec:
-        """Return the method that wraps others to add this, or raise InvalidInput if none is installed."""
-        found = [s for s in self.specs("Method") if s.adds == adds]
-        return _first(found, f"wraps another one to add a {adds}: leave out what asks for one")
-
-    def starter(self) -> Spec:
-        """Return the method that compares a start with the pick of ``auto``, or raise InvalidInput if there is none."""
-        found = [s for s in self.specs("Method") if s.starts]
-        return _first(found, "compares a start with another method's centres: leave the start out")
+    def reader(self, reads: str) -> Spec:
+        """Return the population that reads these (``Spec.reads``), or raise InvalidInput if none is installed."""
+        found = next((s for p in self.plugins for s in p.specs if s.role == "Population" and s.reads == reads), None)
+        if found is None:
+            raise InvalidInput(f"no installed population reads {reads}: reinstall cloister")
+        return found
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:
         """Load all components of a plugin, and return a line for each that cannot be used."""
@@ -118,14 +115,6 @@ def _unloaded(plugins: Sequence[str]) -> str:
         f"(or it is of {'one of the plugins' if many else 'the plugin'} {', '.join(plugins)}, which could not be "
         f"loaded: 'cloister plugins' says why)"
     )
-
-
-def _first(found: Sequence[Spec], words: str) -> Spec:
-    """Return the method with the lowest ``fills``, or raise InvalidInput if none has any."""
-    known = [spec for spec in found if spec.fills is not None]
-    if not known:
-        raise InvalidInput(f"no installed method {words}")
-    return min(known, key=lambda spec: (spec.fills or 0, spec.name))
 
 
 def _plugin(name: str, origin: str, load: Any) -> Plugin:

@@ -15,6 +15,8 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import unknown_columns
 from cloister.core.plain_data import digest
+from cloister.core.registry.draft import Kit
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats, Ids
 from cloister.lab.comparing.contenders import Contender
 from cloister.lab.comparing.terms import Terms, is_read
@@ -136,7 +138,7 @@ class Conditions:
         if isinstance(self.widths, Ball) or (scale == "none" and not encoded):
             return np.ones(d)
         if scale == "bounds":
-            return Preprocessing("auto", scale, self.selection.one_hot).units(self.widths, self.k)
+            return Preprocessing("auto", scale, self.selection.one_hot).units(self.widths, self.k, Kit(registry()))
         weights = iter([1.0] * d if scale == "none" else [float(weight) for weight in scale.split(",")])
         return np.array([math.sqrt(2) if values else 1 / next(weights) for values in kinds(self.selection)])
 
@@ -165,14 +167,12 @@ class Conditions:
         start = None if self.start is None else {names.get(name, name): at for name, at in self.start.items()}
         return Request(
             k=self.k if self.fewest is None else (self.fewest, self.k),
-            method=contender.method,
+            method=contender.draft,
             epsilon=epsilon,
             delta=delta,
             bounds=bounds,
             rows=self.rows,
             scale=self.scale,
-            components=contender.components,
-            options=contender.options,
             trust=contender.trust or self.trust,
             not_private=True,
             rows_per_user=self.rows_per_user,

@@ -9,6 +9,8 @@ import attrs
 
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.components import slots_of
+from cloister.core.registry.draft import Draft
+from cloister.core.registry.making import drafted
 from cloister.core.registry.registry import registry
 from cloister.core.trust import trust_named
 
@@ -61,6 +63,11 @@ class Contender:
             return cls(method, options, components, trust, None if delta is None else float(delta))
         except ValueError:
             raise InvalidInput(f"delta={delta} in '{text}' is not a number") from None
+
+    @property
+    def draft(self) -> Draft:
+        """Draft of the method."""
+        return drafted(self.method, self.components, self.options)
 
     @property
     def label(self) -> str:

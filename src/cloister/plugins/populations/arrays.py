@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
@@ -26,7 +26,6 @@ from cloister.plugin import (
     fingerprint,
     fingerprint_of,
     keep_memory,
-    map_merge,
     merge_summaries,
     summarise_lattice,
 )
@@ -212,12 +211,12 @@ class Arrays(TableRows):
                 points, part, nowhere = part.with_unused(points)
             return summarise_lattice(round, points, part.users(self._first), rng.child("chunk", part.start), nowhere)
 
-        return map_merge(self._parts, encoded, merge_summaries, self._run)
-
-    def _run(self, fn: Callable[[_Chunk], tuple[Any, ...]], parts: Iterable[_Chunk]) -> Iterator[tuple[Any, ...]]:
-        for part, summary in zip(self._parts, self._threads.run(fn, parts), strict=True):
+        total: tuple[Any, ...] | None = None
+        for part, summary in zip(self._parts, self._threads.run(encoded, self._parts), strict=True):
             self._report(part.rows)
-            yield summary
+            total = summary if total is None else merge_summaries(total, summary)
+        assert total is not None  # there is a part even if there are no rows
+        return total
 
     def _snap(self, domain: Lattice) -> None:
         """Put the rows on this domain's lattice, unless they are there."""

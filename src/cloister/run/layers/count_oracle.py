@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cloister.core.clustering import Problem
-from cloister.core.registry.compose import Composed, compose
-from cloister.core.registry.registry import registry
+from cloister.core.registry.compose import Composed
+from cloister.run.layers.layer import Scope
 
 
-def count_oracle(composed: Composed, problem: Problem) -> Composed | None:
+def count_oracle(composed: Composed, scope: Scope) -> Composed | None:
     """Return the oracle for many small counts beside a method's questions: one of its own. None: it counts nothing.
 
     Where these are pure and Gaussian it is the first of a curator's, since many add up best in Gaussian noise.
     """
-    if composed.trust != "Central" or problem.budget.measure != "zcdp":
+    if composed.trust != "Central" or scope.whole(composed).budget.measure != "zcdp":
         return next(_own(composed), None)
-    (first, *_) = registry().in_order("FrequencyOracle", "Central")
-    return compose(registry(), "FrequencyOracle", first.name, {}, {})
+    return scope.kit.counters[0].composed()
 
 
 def _own(composed: Composed) -> Iterator[Composed]:

@@ -31,7 +31,6 @@ from cloister.core.domains import first_columns
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.frames import unknown_columns
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.core.wrappers import METHOD
 from cloister.rows.categories import BOOLEAN
@@ -78,7 +77,7 @@ class HistogramLayer:
 
         Raises: InvalidInput: the method counts no rows, so that no oracle of its trust is known; or as the component.
         """
-        counts = count_oracle(method, self.seen(scope).whole(method))
+        counts = count_oracle(method, self.seen(scope))
         if counts is None:
             raise InvalidInput(
                 f"'{method.spec.name}' as composed ({method.trust} trust) has no oracle for such counts, and cannot "
@@ -89,10 +88,9 @@ class HistogramLayer:
             category = self.table.category(name)
             values = len(category.values) if category is not None else int(name in self.table.booleans)
             listed.append(f"{self.table.place(name)}:{values}" if values else str(self.table.place(name)))
-        spec, parts = registry().wrapper("description"), {METHOD: method, "counts": counts}
-        options: dict[str, Any] = {"columns": ",".join(listed), "beside": self._beside, "share": share}
-        value = registry().load(spec)(**{name: part.value for name, part in parts.items()}, **options)
-        return Composed(value, spec, parts, method.trust)
+        options = {"columns": ",".join(listed), "beside": self._beside, "share": share}
+        parts = {METHOD: method, "counts": counts}
+        return scope.kit.wrapper("description").given(options=options, parts=parts).composed()
 
     @property
     def _beside(self) -> int:

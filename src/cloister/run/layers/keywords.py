@@ -12,8 +12,7 @@ import numpy as np
 
 from cloister.core.domains import first_columns
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.core.registry.compose import Composed, compose
-from cloister.core.registry.registry import registry
+from cloister.core.registry.compose import Composed
 from cloister.core.wrappers import METHOD
 from cloister.rows.keywords import Texts
 from cloister.rows.selection import Selection
@@ -47,8 +46,8 @@ class KeywordLayer:
                 f"words are counted by a curator (trust central), and the method as composed is {trust}: leave out "
                 f"--describe-words (describe_words=)"
             )
-        spec, options = registry().wrapper("words"), {"slots": self.texts.most, "share": share}
-        return compose(registry(), "Method", spec.name, {}, options, {METHOD: method})
+        options = {"slots": self.texts.most, "share": share}
+        return scope.kit.wrapper("words").given(options=options, parts={METHOD: method}).composed()
 
 
 def read(request: Any, table: Selection) -> tuple[Any, KeywordLayer | None]:

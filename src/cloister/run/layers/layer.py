@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import attrs
 
@@ -15,9 +14,8 @@ from cloister.core.domains import Domain
 from cloister.core.errors import plugin_errors
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.making import unregistered
+from cloister.core.registry.draft import Draft, Kit
 from cloister.core.registry.oracle_resolver import OracleResolver
-from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 
 
@@ -31,6 +29,7 @@ class Scope:
         k: number of centres.
         domain: of the columns that are seen at this depth.
         rows: their public number.
+        kit: drafts of what may be needed beside the method.
         trust: the trust model that the caller named; None: as composed.
         parties: that pool their rows; 0: not said.
         jointly: whether pure and Gaussian questions are priced together (``accounting.privacy_target.problem_of``).
@@ -42,6 +41,7 @@ class Scope:
     k: int
     domain: Domain
     rows: int
+    kit: Kit
     trust: str | None = None
     parties: int = 0
     jointly: bool = True
@@ -64,21 +64,18 @@ class Scope:
             rounds = forecast(composed.value, problem, ANY_KEY)
         Accountant(self.total, problem.budget).forecast([round.events for round in rounds])
 
-    def filled(
-        self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False
-    ) -> tuple[Composed, Problem]:
+    def filled(self, draft: Draft, lazily: bool = False) -> tuple[Composed, Problem]:
         """Return a method with its open slots filled by the trust model's oracles, and its problem.
 
-        Args: wires and values, with which it was composed; lazily: a method that fits as it is is not forecast.
+        Args: draft; lazily: a method that fits as it is is not forecast.
 
         Raises: InvalidInput, WrongComposition: nothing fits.
         """
-        if self.trust is not None:
-            filler = OracleResolver(registry(), self.trust, self.parties, pays=self.problem, runs=self.check)
-            if unregistered(composed):  # as it was put together: no name could compose it again
-                filler.check_trust(composed)
-            else:
-                composed = filler.filled("Method", composed.spec.name, wires, values, lazily=lazily)
+        if self.trust is None:
+            composed = draft.composed()
+        else:
+            resolver = OracleResolver(self.trust, self.parties, pays=self.problem, runs=self.check)
+            composed = resolver.filled(draft, lazily)
         return composed, self.problem(composed)
 
 

@@ -26,8 +26,7 @@ from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.making import filled
-from cloister.core.registry.registry import registry
+from cloister.core.registry.draft import Kit
 from cloister.core.types import Floats
 from cloister.core.wrappers import METHOD
 from cloister.rows.selection import Selection
@@ -66,23 +65,23 @@ class Preprocessing:
         domain = scope.domain
         framed = isinstance(domain, Box) and (self._units(domain) != "none" or unknown_columns(domain))
         inside = cube(domain.dimension) if framed else domain
-        return attrs.evolve(scope, domain=inside, narrow=self._narrow(domain, scope.k))
+        return attrs.evolve(scope, domain=inside, narrow=self._narrow(domain, scope.k, scope.kit))
 
-    def units(self, domain: Domain, k: int) -> Floats:
+    def units(self, domain: Domain, k: int, kit: Kit) -> Floats:
         """Return units of distances (d,) before anything is found of the rows."""
         scale = self._units(domain)
         if scale == "none" or not isinstance(domain, Box):
             return np.ones(domain.dimension)
-        zoom: Any = filled(registry().load(registry().wrapper("frame")), share=0.0, scale=scale)
-        units: Floats = zoom.units_of(domain.half_widths, k)
+        zoom = kit.wrapper("frame").given(options={"share": 0.0, "scale": scale}).composed()
+        units: Floats = zoom.value.units_of(domain.half_widths, k)
         return units
 
-    def _narrow(self, domain: Domain, k: int) -> bool:
+    def _narrow(self, domain: Domain, k: int, kit: Kit) -> bool:
         if not isinstance(domain, Box):
             return False
         if unknown_columns(domain):
             return any(self.one_hot)
-        widths = domain.half_widths / self.units(domain, k)
+        widths = domain.half_widths / self.units(domain, k, kit)
         return bool(widths.min() < NARROW * widths.max())
 
     def _units(self, domain: Domain) -> str:
@@ -119,7 +118,7 @@ class Preprocessing:
             )
         if paid == 0 and scale == "none" and not unknown:
             return method
-        oracle = count_oracle(method, scope.whole(method))
+        oracle = count_oracle(method, scope)
         if oracle is None or not isinstance(domain, Box):
             if paid or unknown or self.scale not in (None, "none") or any(self.one_hot):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
@@ -127,11 +126,9 @@ class Preprocessing:
                     f"'{method.spec.name}' {why}: it takes no zoom, no scale, no unknown bounds and no categories"
                 )
             return method
-        spec, parts = registry().wrapper("frame"), {METHOD: method, "counts": oracle}
-        slots = {name: part.value for name, part in parts.items()}
-        zoom = registry().load(spec)(**slots, share=paid, scale=scale)
-        framed = Composed(zoom, spec, parts, method.trust)
-        looks = zoom.share_of(scope.whole(framed)) > 0  # refused here, where unknown bounds cannot be found
+        options, parts = {"share": paid, "scale": scale}, {METHOD: method, "counts": oracle}
+        framed = scope.kit.wrapper("frame").given(options=options, parts=parts).composed()
+        looks = framed.value.share_of(scope.whole(framed)) > 0  # refused here, where unknown bounds cannot be found
         return framed if looks or scale != "none" else method
 
 

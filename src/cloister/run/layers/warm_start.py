@@ -15,11 +15,7 @@ import numpy as np
 
 from cloister.core.domains import Ball
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.core.registry.components import CandidateSlot, slots_of
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.making import by_name
-from cloister.core.registry.oracle_resolver import OracleResolver
-from cloister.core.registry.registry import registry
 from cloister.rows.selection import Selection, table_columns
 from cloister.run.bounds import FILES, table_from
 from cloister.run.layers.layer import Scope
@@ -130,15 +126,14 @@ class WarmStart:
 
         Raises: InvalidInput: the other one has another objective.
         """
-        spec, trust = registry().starter(), scope.trust or "Central"
-        if method.spec.objective != spec.objective:
+        starter = scope.kit.starter()
+        if method.spec.objective != starter.spec.objective:
             raise InvalidInput(
-                f"'{method.spec.name}' is for {method.spec.objective}, and a start for {spec.objective}: leave it out"
+                f"'{method.spec.name}' is for {method.spec.objective}, and a start for {starter.spec.objective}: leave "
+                f"it out"
             )
-        names, options = by_name(method, "fresh.")
-        names, options = {"fresh": method.spec.name, **names}, {spec.starts: self.centers, **options}
-        composed = OracleResolver(registry(), trust).filled("Method", spec.name, names, options)
-        return attrs.evolve(scope, trust=trust).filled(composed, names, options)[0]
+        compared = starter.given(options={starter.spec.starts: self.centers}).repeating("fresh", method)
+        return attrs.evolve(scope, trust=scope.trust or "Central").filled(compared)[0]
 
 
 def read(request: Any, table: Selection) -> tuple[Any, WarmStart | None]:
@@ -160,20 +155,19 @@ def read(request: Any, table: Selection) -> tuple[Any, WarmStart | None]:
         )
     columns = table.clustered.features
     centers = start.option(columns, request.k)
-    spec = registry().spec("Method", request.method) if isinstance(request.method, str) else None
-    if spec is not None and spec.starts:
-        changes: dict[str, Any] = {"options": {**request.options, spec.starts: centers}}
-        changes["zoom"] = "off" if request.zoom == "auto" else request.zoom
-    elif spec is not None and any(isinstance(slot, CandidateSlot) for slot in slots_of(registry().load(spec)).values()):
-        changes = {}
-    else:
-        starters = ", ".join(each.name for each in registry().specs("Method") if each.starts)
+    method, option = request.method, request.method.spec.starts
+    if method.made is not None or not (option or method.chooses):
+        starters = ", ".join(draft.spec.name for draft in method.kit.methods if draft.spec.starts)
         raise InvalidInput(f"the method begins from no start: leave it out, or give --method auto, {starters}")
-    if start.result is not None and spec.starts and request.scale is None:
-        changes["scale"] = scale_of(start.result)
+    changes = dict[str, Any]()
+    if option:
+        changes["method"] = method.given(options={option: centers})
+        changes["zoom"] = "off" if request.zoom == "auto" else request.zoom
+        if start.result is not None and request.scale is None:
+            changes["scale"] = scale_of(start.result)
     if request.bounds is None:
-        changes["bounds"] = start.bounds(columns, narrowed=bool(spec.starts))
-    return attrs.evolve(request, **changes), None if spec.starts else WarmStart(centers)
+        changes["bounds"] = start.bounds(columns, narrowed=bool(option))
+    return attrs.evolve(request, **changes), None if option else WarmStart(centers)
 
 
 def notes(composed: Composed, details: Mapping[str, Any]) -> tuple[str, ...]:

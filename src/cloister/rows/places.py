@@ -1,4 +1,4 @@
-"""Places of rows (memory, files or a database) and the populations that read them."""
+"""Places of rows (memory, files or a database) and the populations that read them, by ``Spec.reads``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Any
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.registry import registry
 from cloister.rows.options import Reading, Where, options_of_rows
-
-POPULATIONS: dict[Where, str] = {"memory": "arrays", "files": "files", "databases": "sql"}
-"""Built-in populations, by the place of their rows."""
 
 IN_WORDS: dict[Where, str] = {"memory": "memory", "files": "files", "databases": "a database"}
 
@@ -122,6 +119,11 @@ def place_of(rows: Any) -> Where:
     return "files" if paths else "memory"
 
 
+def reader(reads: str) -> Any:
+    """Return the class of the population that reads these. Raises: InvalidInput: none is installed."""
+    return registry().load(registry().reader(reads))
+
+
 def population_of(rows: Any, reading: Reading) -> Any:
     """Return the population that reads rows, wherever they are. Raises CloisterError as ``run.fit.source`` does."""
     for refuse in (refuse_relation, refuse_lazy, refuse_foreign_address):
@@ -130,8 +132,7 @@ def population_of(rows: Any, reading: Reading) -> Any:
     refuse_elsewhere(reading, place)
     if place == "databases":
         return _of_table(rows, reading)
-    kind = registry().load(registry().spec("Population", POPULATIONS[place]))
-    return kind([rows] if isinstance(rows, (str, Path)) else rows, reading)
+    return reader(place)([rows] if isinstance(rows, (str, Path)) else rows, reading)
 
 
 def refuse_elsewhere(reading: Reading, place: Where) -> None:
@@ -160,7 +161,7 @@ def _of_table(rows: Any, reading: Reading) -> Any:
     Raises:
         CloisterError: the database cannot be connected to, or an option does not apply.
     """
-    kind = registry().load(registry().spec("Population", POPULATIONS["databases"]))
+    kind = reader("databases")
     if is_ibis_table(rows):
         if reading.table is not None:
             raise InvalidInput("rows are a table of Ibis already: leave table out")
