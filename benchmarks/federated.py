@@ -39,7 +39,7 @@ from cloister.federated.protocol.journal import FileJournal, Memory
 from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import PoolRounds, outline, shape_bytes
+from cloister.federated.protocol.vectors import PoolRounds, round_shape, shape_bytes
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.tls import Line, Server
@@ -210,7 +210,7 @@ def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, jou
 def words_of(n: int, k: int, d: int, parties: int, oracle: str) -> int:
     """Bytes of masked words per round, all parties, both directions."""
     plan = prepare(request(n, k, parties, oracle), [str(i) for i in range(d)])
-    return 2 * parties * shape_bytes(outline(plan.forecast(PublicRng.from_seed(1))[1], parties))
+    return 2 * parties * shape_bytes(round_shape(plan.forecast(PublicRng.from_seed(1))[1], parties))
 
 
 def table_3(o: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,8 @@ def test_an_oracle_that_is_biased_is_described_so(monkeypatch: pytest.MonkeyPatc
     """And no other: see the text of discrete-laplace."""
     spec = Spec("clamped", "FrequencyOracle", "tests.testing.zoo_noise:Clamped", "counts", "Central")
     installed = Registry((Plugin("zoo", "here", (spec,)),))
+    for module in ("making", "records"):  # which keep the registry that they import
+        import_module(f"cloister.core.registry.{module}")
     monkeypatch.setattr("cloister.core.registry.registry.registry", lambda: installed)
     assert "\nbiased: released values may be off" in ran("describe clamped").stdout
     assert json.loads(ran("describe clamped --json").stdout)[0]["biased"] is True

@@ -81,7 +81,7 @@ class Request:
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
-    method: Draft = attrs.field(default="auto", converter=drafted)
+    method: Draft = attrs.field(factory=lambda: drafted("auto"), converter=drafted)
     epsilon: float = attrs.field(converter=own_number)
     delta: float = attrs.field(default=DELTA, converter=own_number)
     bounds: Any = None
