@@ -50,19 +50,20 @@ def variance_band(samples: Floats, comparisons: int) -> Floats:
     return np.asarray(SKEW * deviations(comparisons) * np.sqrt((kurtosis - 1) / len(samples)))
 
 
-def probability_bounds(hits: int, n: int, comparisons: int) -> tuple[float, float]:
+def probability_bounds(hits: int, n: int, comparisons: int, alarm: float = ALARM) -> tuple[float, float]:
     """Return bounds on a probability from ``hits`` in ``n`` trials, each of them exact (Clopper and Pearson 1934)."""
     from scipy.stats import beta
 
-    tail = ALARM / (2 * comparisons)
+    tail = alarm / (2 * comparisons)
     low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
     high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
     return low, high
 
 
-def opposed_bounds(hits: int, other_hits: int, n: int, comparisons: int) -> tuple[float, float]:
+def opposed_bounds(hits: int, other_hits: int, n: int, comparisons: int, alarm: float = ALARM) -> tuple[float, float]:
     """Return a lower bound on one probability and an upper bound on another, from ``n`` trials of each."""
-    return probability_bounds(hits, n, comparisons)[0], probability_bounds(other_hits, n, comparisons)[1]
+    low, _ = probability_bounds(hits, n, comparisons, alarm)
+    return low, probability_bounds(other_hits, n, comparisons, alarm)[1]
 
 
 def correlation(one: Floats, other: Floats) -> float:
