@@ -35,12 +35,11 @@ def content_of(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise BadOutput(f"{path.name} cannot be read: {error.strerror}") from error
+    facts = os.fstat(number)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
+        os.close(number)
+        raise BadOutput(f"{path.name} is no regular file of at most {LARGEST:,} bytes")
     with os.fdopen(number, "rb") as file:
-        facts = os.fstat(number)
-        if not stat.S_ISREG(facts.st_mode):
-            raise BadOutput(f"{path.name} is no regular file")
-        if facts.st_size > LARGEST:
-            raise BadOutput(f"{path.name} has more than {LARGEST:,} bytes")
         return file.read()
 
 
