@@ -7,6 +7,7 @@ false alarm at most that often. Most draws are seeded, which also makes the outc
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Protocol, final
 
@@ -50,20 +51,27 @@ def variance_band(samples: Floats, comparisons: int) -> Floats:
     return np.asarray(SKEW * deviations(comparisons) * np.sqrt((kurtosis - 1) / len(samples)))
 
 
-def probability_bounds(hits: int, n: int, comparisons: int, alarm: float = ALARM) -> tuple[float, float]:
+def probability_bounds(hits: int, n: int, comparisons: int) -> tuple[float, float]:
     """Return bounds on a probability from ``hits`` in ``n`` trials, each of them exact (Clopper and Pearson 1934)."""
+    low, high = bounds_by_hits(n, comparisons)
+    return float(low[hits]), float(high[hits])
+
+
+@lru_cache(maxsize=64)
+def bounds_by_hits(n: int, comparisons: int, alarm: float = ALARM) -> tuple[Floats, Floats]:
+    """Return the bounds (n + 1,) of ``probability_bounds`` for every number of hits."""
     from scipy.stats import beta
 
-    tail = alarm / (2 * comparisons)
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    tail, hits = alarm / (2 * comparisons), np.arange(n + 1)
+    low, high = np.zeros(n + 1), np.ones(n + 1)
+    low[1:] = beta.ppf(tail, hits[1:], n - hits[1:] + 1)
+    high[:-1] = beta.ppf(1 - tail, hits[:-1] + 1, n - hits[:-1])
     return low, high
 
 
-def opposed_bounds(hits: int, other_hits: int, n: int, comparisons: int, alarm: float = ALARM) -> tuple[float, float]:
+def opposed_bounds(hits: int, other_hits: int, n: int, comparisons: int) -> tuple[float, float]:
     """Return a lower bound on one probability and an upper bound on another, from ``n`` trials of each."""
-    low, _ = probability_bounds(hits, n, comparisons, alarm)
-    return low, probability_bounds(other_hits, n, comparisons, alarm)[1]
+    return probability_bounds(hits, n, comparisons)[0], probability_bounds(other_hits, n, comparisons)[1]
 
 
 def correlation(one: Floats, other: Floats) -> float:

@@ -15,8 +15,8 @@ attack on the same entrant with twice the budget (then four and eight times) say
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, final
+from collections.abc import Callable, Iterator
+from typing import final
 
 import attrs
 import numpy as np
@@ -27,7 +27,7 @@ from cloister.lab.bench.audit.scenarios import COUNT, Scenario, scenarios
 from cloister.lab.bench.audit.subject import Sample, Subject
 from cloister.lab.bench.audit.verdicts import Verdict, failed, not_applicable, passed
 from cloister.lab.bench.running import Failure
-from cloister.testing.statistics import HalfSpace, opposed_bounds
+from cloister.testing.statistics import HalfSpace, bounds_by_hits
 
 NAME = "attack"
 
@@ -148,37 +148,52 @@ def lower_bound(having: Floats, without: Floats, delta: float, scenario: str = "
     choosing = int(CHOOSING * len(having))
     names, first = figures_of(having)
     _, second = figures_of(without)
-    discriminant = _discriminant(first[:choosing], second[:choosing])
-    sets = [(name, np.eye(first.shape[1])[i]) for i, name in enumerate(names)]
-    sets.append(("linear discriminant", discriminant))
-    best: tuple[float, Any] = (-math.inf, None)
-    for name, direction in sets:
-        values = np.concatenate([first[:choosing], second[:choosing]]) @ direction
-        for threshold in np.unique(np.quantile(values, QUANTILES)):
-            for complement in (False, True):
-                event = HalfSpace(
-                    f"{name} {'below' if complement else 'at least'} {threshold:.4g}",
-                    direction,
-                    float(threshold),
-                    complement,
-                )
-                hits = [int(event.contains(table[:choosing]).sum()) for table in (first, second)]
-                for flipped in (False, True):
-                    found = _epsilon(hits[::-1] if flipped else hits, choosing, delta)
-                    if found > best[0]:
-                        best = found, (event, flipped)
-    if best[1] is None:
-        return Bound(0.0, scenario, "no event", (0, 0), len(having) - choosing)
-    event, flipped = best[1]
-    hits = [int(event.contains(table[choosing:]).sum()) for table in (first, second)]
-    tested = len(having) - choosing
-    epsilon = _epsilon(hits[::-1] if flipped else hits, tested, delta)
-    return Bound(epsilon, scenario, event.name, (hits[0], hits[1]), tested)
+    choosing = int(CHOOSING * len(having))
+    directions = np.column_stack([np.eye(len(names)), _discriminant(first[:choosing], second[:choosing])])
+    best: tuple[float, Event | None] = (-math.inf, None)
+    for name, direction in zip([*names, "linear discriminant"], directions.T, strict=True):
+        along = [table[:choosing] @ direction for table in (first, second)]
+        for event in _events(name, direction, np.unique(np.quantile(np.concatenate(along), QUANTILES))):
+            found = event.bound(first[:choosing], second[:choosing], delta)
+            best = max(best, (found, event), key=lambda pair: pair[0])
+    tested, (_, chosen) = len(having) - choosing, best
+    if chosen is None:
+        return Bound(0.0, scenario, "no event", (0, 0), tested)
+    rest = first[choosing:], second[choosing:]
+    return Bound(chosen.bound(*rest, delta), scenario, chosen.name, chosen.hits(*rest), tested)
 
 
-def _epsilon(hits: list[int], tested: int, delta: float) -> float:
-    low, high = opposed_bounds(hits[0], hits[1], tested, COUNT, ALARM)
-    return math.log((low - delta) / high) if low > delta else -math.inf
+@final
+@attrs.frozen(eq=False)
+class Event:
+    """Set of releases that is likelier on one table. Args: half_space, flipped (likelier without the row)."""
+
+    half_space: HalfSpace
+    flipped: bool
+
+    @property
+    def name(self) -> str:
+        """The set, in words."""
+        return self.half_space.name
+
+    def hits(self, having: Floats, without: Floats) -> tuple[int, int]:
+        """Return the numbers of releases (n, figures) of each table in the set."""
+        return int(self.half_space.contains(having).sum()), int(self.half_space.contains(without).sum())
+
+    def bound(self, having: Floats, without: Floats, delta: float) -> float:
+        """Return the lower bound on epsilon that the set shows."""
+        hits = self.hits(having, without)
+        often, rarely = hits[::-1] if self.flipped else hits
+        low, high = bounds_by_hits(len(having), COUNT, ALARM)
+        return math.log((low[often] - delta) / high[rarely]) if low[often] > delta else -math.inf
+
+
+def _events(name: str, direction: Floats, thresholds: Floats) -> Iterator[Event]:
+    for threshold in thresholds.tolist():
+        for complement in (False, True):
+            words = f"{name} {'below' if complement else 'at least'} {threshold:.4g}"
+            half_space = HalfSpace(words, direction, threshold, complement)
+            yield from (Event(half_space, flipped) for flipped in (False, True))
 
 
 def figures_of(centers: Floats) -> tuple[list[str], Floats]:
