@@ -63,6 +63,7 @@ def test_a_rival_gets_the_same_budget_and_bounds_in_the_studys_units(tmp_path: P
     [
         ("#!/bin/sh\nexit 7\n", (-1, 1), "exit code 7"),
         ("#!/bin/sh\nprintf 'nan,0,0\\n0,0,0\\n1,1,1\\n' > $BENCH_OUT\n", (-1, 1), "not finite"),
+        ("#!/bin/sh\nprintf '1e300,0,0\\n0,0,0\\n1,1,1\\n' > $BENCH_OUT\n", (-1, 1), "too large"),
         (ECHO, "ball:2", "bounds per column, not a ball"),
     ],
 )

@@ -63,7 +63,10 @@ class Benchmark:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data: what a file of results must have in common to go on with."""
-        sets = [{"name": one.name, one.kind: one.value, "k": list(one.ks), "bounds": one.bounds} for one in self.sets]
+        sets = [
+            {"name": one.name, one.kind: one.value, "bounds": one.bounds, "columns": list(one.columns)}
+            for one in self.sets
+        ]
         return {"name": self.name, "sets": sets, "delta": self.delta, "timeout": self.timeout, "quick": self.quick}
 
 
@@ -100,14 +103,14 @@ def read_benchmark(path: Path) -> Benchmark:
         runs=_whole(content.get("runs", 5), "runs", MAX_RUNS, str(path)),
         delta=None if delta == "auto" else float(delta),
         timeout=_list(content.get("timeout", 600.0), "timeout", str(path), MAX_TIMEOUT)[0],
-        entrants=_texts(content.get("entrants", []), str(path)),
+        entrants=_texts(content.get("entrants", []), "entrants", '["auto", "./mine"]', str(path)),
     )
 
 
 def _table(entry: Any, where: str) -> TableSource:
     if not isinstance(entry, Mapping):
         raise InvalidInput(f"{where}: a set is {entry!r}: write [[sets]] with data, blobs or file, and k")
-    _known(entry, (*KINDS, "name", "k", "bounds"), f"key of a set in {where}")
+    _known(entry, (*KINDS, "name", "k", "bounds", "columns"), f"key of a set in {where}")
     kinds = [kind for kind in KINDS if kind in entry]
     if len(kinds) != 1:
         raise InvalidInput(f"{where}: a set has {' and '.join(kinds) or 'no source'}: give one of data, blobs and file")
@@ -124,7 +127,8 @@ def _table(entry: Any, where: str) -> TableSource:
     name = entry.get("name", "blobs" if kind == "blobs" else Path(str(value)).stem)
     if not isinstance(name, str) or not NAME.fullmatch(name.replace("_", "-").lower()):
         raise InvalidInput(f"{where}: a set has the name {name!r}: use letters, digits, hyphens and underscores")
-    return TableSource(name, kind, dict(value) if kind == "blobs" else value, counts, _bounds(entry, where))
+    columns = _texts(entry.get("columns", ["*"]), "columns", '["x", "y"]', where)
+    return TableSource(name, kind, dict(value) if kind == "blobs" else value, counts, _bounds(entry, where), columns)
 
 
 def _bounds(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], ...] | None:
@@ -165,7 +169,7 @@ def _list(value: Any, name: str, where: str, most: float = math.inf) -> list[flo
     return list(dict.fromkeys(float(number) for number in numbers))
 
 
-def _texts(value: Any, where: str) -> tuple[str, ...]:
+def _texts(value: Any, name: str, example: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise InvalidInput(f'{where}: entrants is {value!r}: write a list, such as entrants = ["auto", "./mine"]')
+        raise InvalidInput(f"{where}: {name} is {value!r}: write a list, such as {name} = {example}")
     return tuple(value)

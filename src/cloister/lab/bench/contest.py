@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.lab.bench.audit.auditing import STEPS, audit
 from cloister.lab.bench.benchmark import Benchmark
 from cloister.lab.bench.entrants import Entrant, entrant_of
@@ -192,9 +192,10 @@ def _measured(outcome: Answer | Failure, table: Table, clipped: Any) -> Record:
     """Return the figures of a run."""
     if isinstance(outcome, Failure):
         return {"failure": attrs.asdict(outcome)}
-    cost = nicv(clipped, table.units(outcome.centers[0]))
-    if not np.isfinite(cost):
-        return {"failure": attrs.asdict(Failure("bad output", "its centres are so far away that the cost overflows"))}
+    try:
+        cost = nicv(clipped, table.units(outcome.centers[0]))
+    except CloisterError as error:  # centres that are too far away
+        return {"failure": attrs.asdict(Failure("bad output", str(error)))}
     return {"cost": cost, "seconds": round(outcome.seconds, 4), "peak_mb": round(outcome.peak_mb, 1)}
 
 

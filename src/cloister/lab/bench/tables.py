@@ -43,6 +43,7 @@ class TableSource:
         value: its name, options or path.
         ks: numbers of centres.
         bounds: public bounds (low, high) of all columns or of each; None: rows are scaled to [-1, 1].
+        columns: of a file, as ``--columns`` takes them.
     """
 
     name: str
@@ -50,6 +51,7 @@ class TableSource:
     value: Any
     ks: tuple[int, ...]
     bounds: tuple[tuple[float, float], ...] | None = None
+    columns: tuple[str, ...] = ("*",)
 
     def load(self, base: Path, quick: bool = False) -> Table:
         """Return the table. Args: base (of relative paths), quick (only its first rows).
@@ -133,5 +135,5 @@ def _file(table: TableSource, base: Path) -> Floats:
     path = base / str(table.value)
     if not path.exists():
         raise MissingTable(f"there is no file {path}")
-    with source([str(path)]) as population:
+    with source([str(path)], columns=list(table.columns)) as population:
         return np.asarray(population.table(), np.float64)

@@ -73,13 +73,13 @@ class Bench:
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and return its cost. NOT private."""
+        units = self.conditions.units
         try:
             centers, seconds = self._centers(trial)
-        except CloisterError as error:
+            unclipped = nicv(self.rows / units, centers / units) if self.conditions.outside else None
+            return Outcome(nicv(self.scaled, centers / units), seconds, unclipped=unclipped)
+        except CloisterError as error:  # a rival's centres may be too far away for a cost
             return Outcome(refused=str(error))
-        units = self.conditions.units
-        unclipped = nicv(self.rows / units, centers / units) if self.conditions.outside else None
-        return Outcome(nicv(self.scaled, centers / units), seconds, unclipped=unclipped)
 
     def _centers(self, trial: Trial) -> tuple[Floats, float]:
         """Return the centres of a run, and its seconds."""
