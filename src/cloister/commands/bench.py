@@ -88,7 +88,7 @@ def audit_entrant(
         int | None,
         typer.Option(min=10, help="Releases of each table of the attack. Default: 4,000, or fewer if they are slow."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="An attack of a minute at most.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A short attack, whose power is not measured.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at once. Default: one per core.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -61,13 +61,14 @@ class Bound:
     tested: int
 
 
-def attack(subject: Subject, releases: int, step: Callable[[], None]) -> Verdict:
+def attack(subject: Subject, releases: int, step: Callable[[], None], measured: bool = True) -> Verdict:
     """Return the verdict of the attack.
 
     Args:
         subject: the entrant.
         releases: number of releases of each table.
         step: called as each table is done.
+        measured: whether the attack's power is measured, too.
     """
     facts = subject.entrant.facts
     if not facts.private:
@@ -93,6 +94,8 @@ def attack(subject: Subject, releases: int, step: Callable[[], None]) -> Verdict
     )
     if best.epsilon > given:
         return failed(NAME, sentence, **figures)
+    if not measured:
+        return passed(NAME, f"{sentence}; what the attack would have seen was not measured", sees=None, **figures)
     sees = power(subject, scenario, given, releases, step)
     seen = f"would see {sees} times the budget" if sees else f"is blind to {MULTIPLES[-1]} times the budget"
     return passed(NAME, f"{sentence}; the attack {seen}", sees=sees, **figures)
