@@ -42,6 +42,9 @@ CHOOSING = 0.3
 
 QUANTILES = np.linspace(0.02, 0.98, 49)
 
+CLIPPED = 1e-9
+"""Distance from a bound, -1 or 1, below which a coordinate counts as clipped to it."""
+
 MULTIPLES = (2, 4, 8)
 """Budgets of the measurement of power, in units of the budget given."""
 
@@ -210,10 +213,12 @@ def figures_of(centers: Floats) -> tuple[list[str], Floats]:
     lowest = centers.min(axis=2).max(axis=1)
     highest = centers.max(axis=2).min(axis=1)
     largest = np.abs(centers).max(axis=(1, 2))
+    clipped = (np.abs(np.abs(centers) - 1) < CLIPPED).sum(axis=(1, 2))
     names = [f"coordinate mean of centre {i + 1} in order" for i in range(along.shape[1])]
-    names += ["distance of the nearest centre to the corner (1, 1)", "greatest of the centres' least coordinates"]
+    names += ["distance of the nearest centre to the upper corner", "greatest of the centres' least coordinates"]
     names += ["least of the centres' greatest coordinates", "largest size of a coordinate"]
-    return names, np.column_stack([along, nearest, lowest, highest, largest])
+    names += ["number of coordinates at a bound"]
+    return names, np.column_stack([along, nearest, lowest, highest, largest, clipped])
 
 
 def _discriminant(first: Floats, second: Floats) -> Floats:

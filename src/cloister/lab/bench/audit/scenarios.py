@@ -12,8 +12,12 @@ from cloister.core.types import Floats
 from cloister.lab.bench.audit.form import FAR
 from cloister.lab.bench.audit.subject import Sample
 
-COUNT = 4
+COUNT = 5
 """Number of scenarios of each relation."""
+
+
+WIDE = 8
+"""Columns of the scenario in which a budget is shared by many columns."""
 
 
 @final
@@ -41,6 +45,8 @@ def scenarios(relation: str) -> Iterator[Scenario]:
         yield _scenario(
             "few", "a row in a corner, four others in the middle, one centre", middle, [1.0, 1.0], 1, relation
         )
+    wide = rng.uniform(-1, -0.98, (20, WIDE))
+    yield _scenario("wide", f"{away}, {WIDE} columns, one centre", wide, [1.0] * WIDE, 1, relation)
     crowd = rng.uniform(-0.9, 0.9, (20, 2))
     yield _scenario("outside", f"a row at {FAR:g}, outside the bounds -1 and 1", crowd, [FAR, FAR], 2, relation)
 

@@ -28,7 +28,7 @@ class Sample:
     """Table that a check makes up.
 
     Args:
-        rows: (n, 2), in the bounds [-1, 1] unless a check says otherwise.
+        rows: (n, d), in the bounds [-1, 1] unless a check says otherwise.
         k: number of centres.
         n: public number of rows, the same for neighbours.
     """
@@ -73,7 +73,7 @@ class Subject:
             return self._run(file, sample, epsilon, seed, 1)
 
     def releases(self, sample: Sample, epsilon: float, count: int, seed: int = 1) -> Floats | Failure:
-        """Return independent releases (count, k, 2) on a table, or the first failure.
+        """Return independent releases (count, k, d) on a table, or the first failure.
 
         Every process gets a seed of its own, as in a benchmark.
         """
