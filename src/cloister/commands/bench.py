@@ -58,7 +58,7 @@ def run(
     """
     from cloister.lab.bench.benchmark import read_benchmark
     from cloister.lab.bench.contest import entrants_of, run_benchmark
-    from cloister.lab.bench.report import Summary, text_of
+    from cloister.lab.bench.report import BenchSummary, text_of
     from cloister.run.saving import checked_target
 
     loaded = read_benchmark(benchmark)
@@ -70,7 +70,7 @@ def run(
     with ending(lambda error: again), titled_bar() as advance:
         results = run_benchmark(loaded, entrants, target, resume=resume, audits=audit, progress=advance)
     with printing(lambda: f"the results are in {plain(str(target))}"):
-        summary = Summary.of(results)
+        summary = BenchSummary.of(results)
         if as_json:
             print_json(summary.as_dict())
         else:
@@ -134,12 +134,12 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Print the results of a benchmark, or write them as a page."""
-    from cloister.lab.bench.report import Summary, page_of, text_of
+    from cloister.lab.bench.report import BenchSummary, page_of, text_of
     from cloister.lab.bench.results import Results
     from cloister.run.saving import checked_target, put
 
     target = None if out is None else checked_target(out, (".html",), "reports")
-    summary = Summary.of(Results.read(results))
+    summary = BenchSummary.of(Results.read(results))
     if not summary.panels and target is not None:
         raise InvalidInput(f"{results} has no runs: 'cloister bench run' makes them")
     if target is not None:

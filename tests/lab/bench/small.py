@@ -9,7 +9,7 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.lab.bench.entrants import Entrant, entrant_of
-from cloister.lab.bench.running import Answer, Failure, RowsFile, Task, run_entrant
+from cloister.lab.bench.running import Answer, RowsFile, RunFailure, Task, run_entrant
 
 FIRST_ROWS = 'head -n "$BENCH_K" "$BENCH_ROWS" > "$BENCH_OUT"\n'
 """Answers the first k rows: valid centres, and no privacy at all."""
@@ -43,7 +43,7 @@ def small(folder: Path, program: str = FIRST_ROWS, name: str = "small", install:
 
 def answered(
     entrant: Entrant, environment: Path, rows: Floats = ROWS, timeout: float = 30.0, **changes: Any
-) -> Answer | Failure:
+) -> Answer | RunFailure:
     """What a run gives. Args: changes (of the task)."""
     bounds = np.tile([-1.0, 1.0], (rows.shape[1], 1))
     with RowsFile.of(rows, bounds) as file:
@@ -51,13 +51,13 @@ def answered(
         return run_entrant(entrant, environment, Task(file=file, **task), timeout)
 
 
-def failed(outcome: Answer | Failure) -> Failure:
+def failed(outcome: Answer | RunFailure) -> RunFailure:
     """The failure that an outcome is."""
-    assert isinstance(outcome, Failure), outcome
+    assert isinstance(outcome, RunFailure), outcome
     return outcome
 
 
-def answer(outcome: Answer | Failure) -> Answer:
+def answer(outcome: Answer | RunFailure) -> Answer:
     """The answer that an outcome is."""
     assert isinstance(outcome, Answer), outcome
     return outcome

@@ -93,7 +93,7 @@ def test_a_centre_that_is_a_row_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "check", "said"),
     [
-        ('test "$BENCH_K" -lt 5 || exit 4\n', "empty cluster", "exit code 4"),
+        ('test "$BENCH_K" -lt 5 || { echo why; exit 4; }\n', "empty cluster", "exit code 4: why"),
         ('test "$(wc -l < "$BENCH_ROWS")" -eq 60 || exit 4\n', "neighbours", "that tells their number"),
         ('grep -q 1000000 "$BENCH_ROWS" && exit 4\n', "outside", "it fails where a row lies outside"),
         ("exit 4\n", "neighbours", "it fails on 60 rows"),

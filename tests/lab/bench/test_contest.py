@@ -13,7 +13,7 @@ import pytest
 from cloister.core.errors import Damaged, InvalidInput, UnknownName
 from cloister.lab.bench.benchmark import Benchmark, read_benchmark
 from cloister.lab.bench.contest import entrants_of, run_benchmark
-from cloister.lab.bench.report import Summary, page_of, text_of
+from cloister.lab.bench.report import BenchSummary, page_of, text_of
 from cloister.lab.bench.results import Results
 from cloister.metrics import nicv
 from tests.lab.bench.small import small
@@ -111,7 +111,9 @@ def test_another_version_of_an_entrant_runs_again_and_replaces_it(tiny: Benchmar
     run_benchmark(tiny, [entrant], out, audits=False)
     assert entrant.folder is not None
     (entrant.folder / "run").write_text('#!/bin/sh\nfor i in 1 2 3; do echo 0,0; done > "$BENCH_OUT"\n')
-    summary = Summary.of(run_benchmark(tiny, entrants_of(tiny, [str(entrant.folder)]), out, resume=True, audits=False))
+    summary = BenchSummary.of(
+        run_benchmark(tiny, entrants_of(tiny, [str(entrant.folder)]), out, resume=True, audits=False)
+    )
     (panel,) = summary.panels
     assert {cost for cell in panel.cells for cost in cell.costs} == {panel.baselines["midpoint"]}
 
@@ -179,7 +181,7 @@ def test_the_report_has_tables_plots_and_badges_and_loads_nothing(tiny: Benchmar
     evil = small(tmp_path, "exit 3", "evil", title="<script>alert(1)</script>", note="a\u202eb")
     public = {"guarantee": "none", "trust": "none", "relation": "none"}
     results = run_benchmark(tiny, [evil, small(tmp_path, **public)], None)
-    summary = Summary.of(results)
+    summary = BenchSummary.of(results)
     assert {e.name: e.state for e in summary.entrants} == {"evil": "failed", "small": "public"}
     text, page = text_of(summary), page_of(summary)
     for words in (

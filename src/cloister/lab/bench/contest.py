@@ -17,8 +17,8 @@ from cloister.lab.bench.entrants import Entrant, entrant_of
 from cloister.lab.bench.installing import NotInstallable, install
 from cloister.lab.bench.machine import machine_facts
 from cloister.lab.bench.results import Record, Results, ResultsFile, key_of
-from cloister.lab.bench.running import Answer, Failure, RowsFile, Task, run_entrant
-from cloister.lab.bench.tables import MissingTable, Table
+from cloister.lab.bench.running import Answer, RowsFile, RunFailure, Task, run_entrant
+from cloister.lab.bench.tables import BenchTable, MissingTable
 from cloister.metrics import nicv, reference_centers
 
 Progress = Callable[[int, int, str], None]
@@ -157,7 +157,7 @@ def _prepared(
 def _run_table(
     file: ResultsFile,
     benchmark: Benchmark,
-    table: Table,
+    table: BenchTable,
     rows: RowsFile,
     k: int,
     contestants: Sequence[Contestant],
@@ -188,18 +188,18 @@ def _run_table(
                 counter.step()
 
 
-def _measured(outcome: Answer | Failure, table: Table, clipped: Any) -> Record:
+def _measured(outcome: Answer | RunFailure, table: BenchTable, clipped: Any) -> Record:
     """Return the figures of a run."""
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, RunFailure):
         return {"failure": attrs.asdict(outcome)}
     try:
         cost = nicv(clipped, table.units(outcome.centers[0]))
     except CloisterError as error:  # centres that are too far away
-        return {"failure": attrs.asdict(Failure("bad output", str(error)))}
+        return {"failure": attrs.asdict(RunFailure("bad output", str(error)))}
     return {"cost": cost, "seconds": round(outcome.seconds, 4), "peak_mb": round(outcome.peak_mb, 1)}
 
 
-def _described(table: Table, ks: Sequence[int]) -> Record:
+def _described(table: BenchTable, ks: Sequence[int]) -> Record:
     """Return the record of a set, with its baselines. NOT private."""
     clipped = table.clipped
     single = {MIDPOINT: nicv(clipped, np.zeros((1, clipped.shape[1]))), MEAN: nicv(clipped, clipped.mean(0)[None])}

@@ -19,8 +19,8 @@ from cloister.lab.comparing.contenders import Contender
 
 RUN, INSTALL = "run", "install.sh"
 
-METHOD_RUN = "cloister.lab.bench.method_run"
-"""Module that runs a method of cloister as an entrant."""
+METHOD_RUN = Path(__file__).with_name("method_run.py")
+"""Program that runs a method of cloister as an entrant."""
 
 LARGEST = 2**25
 """Maximum bytes of an entrant's files."""
@@ -48,7 +48,7 @@ class Entrant:
     @property
     def command(self) -> list[str]:
         """Command that runs it, without a shell."""
-        return [sys.executable, "-m", METHOD_RUN, self.name] if self.folder is None else [str(self.folder / RUN)]
+        return [sys.executable, "-P", str(METHOD_RUN), self.name] if self.folder is None else [str(self.folder / RUN)]
 
 
 def shipped_folder() -> Path:

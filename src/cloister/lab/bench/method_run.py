@@ -1,4 +1,4 @@
-"""Program that runs a method of cloister as an entrant: ``python -m cloister.lab.bench.method_run METHOD``."""
+"""Program that runs a method of cloister as an entrant. Its argument is the method, with its options."""
 
 from __future__ import annotations
 

@@ -26,6 +26,9 @@ from cloister.lab.bench.environment import run_environment
 TAIL = 2000
 """Characters of an entrant's log that a failure keeps."""
 
+QUOTED = 200
+"""Characters of a line that a reason quotes."""
+
 FailureKind: TypeAlias = Literal["timeout", "crash", "bad output"]
 
 
@@ -125,15 +128,21 @@ class Answer:
 
 @final
 @attrs.frozen
-class Failure:
+class RunFailure:
     """Run without a result. Args: kind, reason (in one line), log (its end)."""
 
     kind: FailureKind
     reason: str
     log: str = ""
 
+    @property
+    def text(self) -> str:
+        """Reason, with the last line that it printed."""
+        lines = self.log.splitlines()
+        return f"{self.reason}: {lines[-1][:QUOTED]}" if lines else self.reason
 
-def run_entrant(entrant: Entrant, environment: Path, task: Task, timeout: float) -> Answer | Failure:
+
+def run_entrant(entrant: Entrant, environment: Path, task: Task, timeout: float) -> Answer | RunFailure:
     """Run an entrant once, in a process of its own.
 
     Args:
@@ -154,11 +163,11 @@ def run_entrant(entrant: Entrant, environment: Path, task: Task, timeout: float)
         changed = True
     if changed:
         task.file.write()
-        return Failure("bad output", "it changed the files of rows, which are shared by all entrants")
+        return RunFailure("bad output", "it changed the files of rows, which are shared by all entrants")
     return outcome
 
 
-def _run(entrant: Entrant, environment: Path, task: Task, timeout: float, folder: Path) -> Answer | Failure:
+def _run(entrant: Entrant, environment: Path, task: Task, timeout: float, folder: Path) -> Answer | RunFailure:
     out, statement, report, log = (folder / name for name in ("centers", "statement", "report", "log"))
     (folder / "work").mkdir()
     variables = {
@@ -174,20 +183,20 @@ def _run(entrant: Entrant, environment: Path, task: Task, timeout: float, folder
     ended = _waited(command, run_environment(entrant, variables), folder / "work", log, timeout)
     said = _tail(log)
     if not ended:
-        return Failure("timeout", f"it ran longer than {timeout:g} s and was killed", said)
+        return RunFailure("timeout", f"it ran longer than {timeout:g} s and was killed", said)
     try:
         facts = json.loads(report.read_text("utf-8"))
     except (OSError, ValueError):
-        return Failure("crash", "it killed the process that measures it", said)
+        return RunFailure("crash", "it killed the process that measures it", said)
     if "not_started" in facts:
         hint = ": does it begin with a line such as #!/bin/sh?" if "xec format" in facts["not_started"] else ""
-        return Failure("crash", f"it could not be started: {facts['not_started']}{hint}", said)
+        return RunFailure("crash", f"it could not be started: {facts['not_started']}{hint}", said)
     if facts["code"] != 0:
-        return Failure("crash", f"it {_end(facts['code'])}", said)
+        return RunFailure("crash", f"it {_end(facts['code'])}", said)
     try:
         return _answer(out, statement, task, facts)
     except BadOutput as error:
-        return Failure("bad output", str(error), said)
+        return RunFailure("bad output", str(error), said)
 
 
 def _answer(out: Path, statement: Path, task: Task, facts: dict[str, Any]) -> Answer:

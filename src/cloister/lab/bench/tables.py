@@ -53,7 +53,7 @@ class TableSource:
     bounds: tuple[tuple[float, float], ...] | None = None
     columns: tuple[str, ...] = ("*",)
 
-    def load(self, base: Path, quick: bool = False) -> Table:
+    def load(self, base: Path, quick: bool = False) -> BenchTable:
         """Return the table. Args: base (of relative paths), quick (only its first rows).
 
         Raises:
@@ -66,16 +66,16 @@ class TableSource:
         if len(rows) < max(self.ks):
             raise InvalidInput(f"the set {self.name} has {len(rows)} rows, fewer than k = {max(self.ks)}")
         if self.bounds is None:
-            return Table(self.name, scaled(rows), np.tile([-1.0, 1.0], (rows.shape[1], 1)), True)
+            return BenchTable(self.name, scaled(rows), np.tile([-1.0, 1.0], (rows.shape[1], 1)), True)
         given = self.bounds * rows.shape[1] if len(self.bounds) == 1 else self.bounds
         if len(given) != rows.shape[1]:
             raise InvalidInput(f"the set {self.name} has {rows.shape[1]} columns, and {len(given)} pairs of bounds")
-        return Table(self.name, rows, np.array(given, np.float64), False)
+        return BenchTable(self.name, rows, np.array(given, np.float64), False)
 
 
 @final
 @attrs.frozen(eq=False)
-class Table:
+class BenchTable:
     """Rows of a benchmark. NOT private.
 
     Args:

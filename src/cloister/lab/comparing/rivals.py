@@ -71,7 +71,7 @@ class Rival:
         Raises: CloisterError: it failed, or its output is none.
         """
         from cloister.lab.bench.installing import install
-        from cloister.lab.bench.running import Failure, RowsFile, Task, run_entrant
+        from cloister.lab.bench.running import RowsFile, RunFailure, Task, run_entrant
 
         entrant, units, box = self.entrant, conditions.units, conditions.widths
         bounds = np.column_stack([box.lower, box.upper]) if isinstance(box, Box) else np.array(ranges(rows))
@@ -85,8 +85,8 @@ class Rival:
                 n=conditions.rows,
             )
             outcome = run_entrant(entrant, install(entrant), task, TIMEOUT)
-        if isinstance(outcome, Failure):
-            raise CloisterError(f"{self.label} failed: {outcome.reason}")
+        if isinstance(outcome, RunFailure):
+            raise CloisterError(f"{self.label} failed: {outcome.text}")
         return outcome.centers[0] * units, outcome.seconds
 
 

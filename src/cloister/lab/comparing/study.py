@@ -295,20 +295,20 @@ def figure_of(study: Study) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="mean squared distance (NICV)")
         axes.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
         axes.minorticks_off()
-        _costs(axes)
+        label_decades(axes)
         axes.grid(color="#DDDDDD", linewidth=0.6)
         _words(figure, study)
     return figure
 
 
-def _costs(axes: Axes) -> None:
-    """Label the axis of costs: one, three or nine labels per decade, by their range."""
+def label_decades(axes: Axes) -> None:
+    """Label a logarithmic vertical axis: one, three or nine labels per decade, by their range."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axes.get_ylim()
     steps = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0) if high > 10 * low else tuple(map(float, range(1, 10)))
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def save(figure: Figure, path: Path) -> None:

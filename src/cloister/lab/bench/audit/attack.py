@@ -24,9 +24,9 @@ import numpy as np
 from cloister.core.types import Floats
 from cloister.lab.bench.audit.form import NO_GUARANTEE
 from cloister.lab.bench.audit.scenarios import COUNT, Scenario, scenarios
-from cloister.lab.bench.audit.subject import Sample, Subject
+from cloister.lab.bench.audit.subject import AuditTable, Subject
 from cloister.lab.bench.audit.verdicts import Verdict, failed, not_applicable, passed
-from cloister.lab.bench.running import Failure
+from cloister.lab.bench.running import RunFailure
 from cloister.testing.statistics import HalfSpace, bounds_by_hits
 
 NAME = "attack"
@@ -54,7 +54,7 @@ TRIES = 3
 
 @final
 @attrs.frozen
-class Bound:
+class EpsilonBound:
     """Lower bound on epsilon. Args: epsilon, scenario, event (in words), hits (of each table), tested (releases)."""
 
     epsilon: float
@@ -76,13 +76,13 @@ def attack(subject: Subject, releases: int, step: Callable[[], None], measured: 
     facts = subject.entrant.facts
     if not facts.private:
         return not_applicable(NAME, NO_GUARANTEE)
-    bounds, refused, given = list[tuple[Bound, Scenario]](), list[str](), attacked_epsilon(releases)
+    bounds, refused, given = list[tuple[EpsilonBound, Scenario]](), list[str](), attacked_epsilon(releases)
     for scenario in scenarios(facts.relation):
         outcome = _attacked(subject, scenario, given, releases, step)
         if isinstance(outcome, Verdict):
             return outcome
-        if isinstance(outcome, Failure):
-            refused.append(f"{scenario.name}: {outcome.reason}")
+        if isinstance(outcome, RunFailure):
+            refused.append(f"{scenario.name}: {outcome.text}")
             continue
         bounds.append((outcome, scenario))
         if outcome.epsilon > given:
@@ -113,36 +113,36 @@ def power(subject: Subject, scenario: Scenario, given: float, releases: int, ste
     """Return the least multiple of the budget at which the attack would have blamed the entrant; None: none of them."""
     for multiple in MULTIPLES:
         outcome = _attacked(subject, scenario, multiple * given, releases, step)
-        if isinstance(outcome, Bound) and outcome.epsilon > given:
+        if isinstance(outcome, EpsilonBound) and outcome.epsilon > given:
             return multiple
     return None
 
 
 def _attacked(
     subject: Subject, scenario: Scenario, epsilon: float, releases: int, step: Callable[[], None]
-) -> Bound | Failure | Verdict:
+) -> EpsilonBound | RunFailure | Verdict:
     """Attack one scenario. Returns a verdict if one of the tables alone makes the entrant fail."""
-    tables = list[Floats | Failure]()
+    tables = list[Floats | RunFailure]()
     for number, sample in enumerate((scenario.without, scenario.having)):
         tables.append(subject.releases(sample, epsilon, releases, seed=number + 1))
         step()
     without, having = tables
-    if isinstance(without, Failure) and isinstance(having, Failure):
+    if isinstance(without, RunFailure) and isinstance(having, RunFailure):
         return without
-    if isinstance(without, Failure) or isinstance(having, Failure):
-        failure, sample = (without, scenario.without) if isinstance(without, Failure) else (having, scenario.having)
-        assert isinstance(failure, Failure)
+    if isinstance(without, RunFailure) or isinstance(having, RunFailure):
+        failure, sample = (without, scenario.without) if isinstance(without, RunFailure) else (having, scenario.having)
+        assert isinstance(failure, RunFailure)
         if _fails(subject, sample, epsilon):
-            return failed(NAME, f"scenario '{scenario.name}': it fails on one of two neighbours: {failure.reason}")
+            return failed(NAME, f"scenario '{scenario.name}': it fails on one of two neighbours: {failure.text}")
         return failure
     return lower_bound(having, without, subject.delta, scenario.name)
 
 
-def _fails(subject: Subject, sample: Sample, epsilon: float) -> bool:
-    return all(isinstance(subject.run(sample, epsilon, seed=50 + i), Failure) for i in range(TRIES))
+def _fails(subject: Subject, sample: AuditTable, epsilon: float) -> bool:
+    return all(isinstance(subject.run(sample, epsilon, seed=50 + i), RunFailure) for i in range(TRIES))
 
 
-def lower_bound(having: Floats, without: Floats, delta: float, scenario: str = "") -> Bound:
+def lower_bound(having: Floats, without: Floats, delta: float, scenario: str = "") -> EpsilonBound:
     """Return a lower bound on epsilon, at confidence 1 - ALARM / COUNT.
 
     Args:
@@ -156,7 +156,7 @@ def lower_bound(having: Floats, without: Floats, delta: float, scenario: str = "
     _, second = figures_of(without)
     choosing = int(CHOOSING * len(having))
     directions = np.column_stack([np.eye(len(names)), _discriminant(first[:choosing], second[:choosing])])
-    best: tuple[float, Event | None] = (-math.inf, None)
+    best: tuple[float, TestedSet | None] = (-math.inf, None)
     for name, direction in zip([*names, "linear discriminant"], directions.T, strict=True):
         along = [table[:choosing] @ direction for table in (first, second)]
         for event in _events(name, direction, np.unique(np.quantile(np.concatenate(along), QUANTILES))):
@@ -164,14 +164,14 @@ def lower_bound(having: Floats, without: Floats, delta: float, scenario: str = "
             best = max(best, (found, event), key=lambda pair: pair[0])
     tested, (_, chosen) = len(having) - choosing, best
     if chosen is None:
-        return Bound(0.0, scenario, "no event", (0, 0), tested)
+        return EpsilonBound(0.0, scenario, "no event", (0, 0), tested)
     rest = first[choosing:], second[choosing:]
-    return Bound(chosen.bound(*rest, delta), scenario, chosen.name, chosen.hits(*rest), tested)
+    return EpsilonBound(chosen.bound(*rest, delta), scenario, chosen.name, chosen.hits(*rest), tested)
 
 
 @final
 @attrs.frozen(eq=False)
-class Event:
+class TestedSet:
     """Set of releases that is likelier on one table. Args: half_space, flipped (likelier without the row)."""
 
     half_space: HalfSpace
@@ -194,12 +194,12 @@ class Event:
         return math.log((low[often] - delta) / high[rarely]) if low[often] > delta else -math.inf
 
 
-def _events(name: str, direction: Floats, thresholds: Floats) -> Iterator[Event]:
+def _events(name: str, direction: Floats, thresholds: Floats) -> Iterator[TestedSet]:
     for threshold in thresholds.tolist():
         for complement in (False, True):
             words = f"{name} {'below' if complement else 'at least'} {threshold:.4g}"
             half_space = HalfSpace(words, direction, threshold, complement)
-            yield from (Event(half_space, flipped) for flipped in (False, True))
+            yield from (TestedSet(half_space, flipped) for flipped in (False, True))
 
 
 def figures_of(centers: Floats) -> tuple[list[str], Floats]:

@@ -20,7 +20,7 @@ from cloister.lab.bench.audit.scenarios import COUNT, scenarios
 from cloister.lab.bench.audit.subject import Subject
 from cloister.lab.bench.audit.verdicts import Verdict, badge
 from cloister.lab.bench.entrants import Entrant
-from cloister.lab.bench.running import Failure
+from cloister.lab.bench.running import RunFailure
 
 CHECKS: dict[str, Callable[[Subject], Verdict]] = {
     "empty cluster": empty_cluster,
@@ -134,7 +134,7 @@ def _affordable(subject: Subject, quick: bool) -> int:
     sample, times = next(scenarios(subject.entrant.facts.relation)).having, list[float]()
     for count in (1, 1 + TRIED):
         started = time.perf_counter()
-        if isinstance(subject.releases(sample, 1.0, count), Failure):
+        if isinstance(subject.releases(sample, 1.0, count), RunFailure):
             return FEWEST
         times.append(time.perf_counter() - started)
     start, each = times[0], max(times[1] - times[0], 1e-6) / TRIED

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.lab.bench.audit.subject import Sample, Subject
+from cloister.lab.bench.audit.subject import AuditTable, Subject
 from cloister.lab.bench.audit.verdicts import Verdict, failed, not_applicable, passed
-from cloister.lab.bench.running import Failure
+from cloister.lab.bench.running import RunFailure
 
 FAR = 1e6
 """Coordinate of the row outside the bounds [-1, 1]."""
@@ -22,9 +22,9 @@ def empty_cluster(subject: Subject) -> Verdict:
     """Check five centres for rows in two places, so that clusters are empty: no release may quote a row."""
     rng = np.random.default_rng(5)
     places = np.repeat(rng.uniform(-0.9, 0.9, (2, 2)), 40, axis=0)
-    answer = subject.run(Sample(rows=places, k=5, n=80))
-    if isinstance(answer, Failure):
-        return failed("empty cluster", f"five centres of rows in two places: {answer.reason}")
+    answer = subject.run(AuditTable(rows=places, k=5, n=80))
+    if isinstance(answer, RunFailure):
+        return failed("empty cluster", f"five centres of rows in two places: {answer.text}")
     if subject.entrant.facts.private and (count := quoted(answer.centers[0], places)):
         return failed("empty cluster", f"{count} of five centres equal a row to the last digit, without noise")
     return passed("empty cluster", "five finite centres of rows in two places")
@@ -41,8 +41,8 @@ def neighbours(subject: Subject) -> Verdict:
     rows = _blobs(61)
     ends = list[str]()
     for count in (59, 60, 61):
-        answer = subject.run(Sample(rows=rows[:count], k=3, n=60))
-        ends.append(answer.reason if isinstance(answer, Failure) else "")
+        answer = subject.run(AuditTable(rows=rows[:count], k=3, n=60))
+        ends.append(answer.text if isinstance(answer, RunFailure) else "")
     if not any(ends):
         return passed("neighbours", "it runs alike on 59, 60 and 61 rows of which 60 are public")
     different = f"on 59, 60, 61 rows: {'; '.join(end or 'it runs' for end in ends)}"
@@ -58,9 +58,9 @@ def outside(subject: Subject) -> Verdict:
     rows = np.concatenate([_blobs(60), [[FAR, FAR]]])
     widest = 0.0
     for seed in (1, 2, 3):
-        answer = subject.run(Sample(rows=rows, k=3, n=60), seed=seed)
-        if isinstance(answer, Failure):
-            return failed("outside", f"it fails where a row lies outside the bounds, which tells: {answer.reason}")
+        answer = subject.run(AuditTable(rows=rows, k=3, n=60), seed=seed)
+        if isinstance(answer, RunFailure):
+            return failed("outside", f"it fails where a row lies outside the bounds, which tells: {answer.text}")
         widest = max(widest, float(np.abs(answer.centers).max()))
     if widest > 1 + EDGE:
         return failed(

@@ -6,9 +6,9 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.lab.bench.audit.form import NO_GUARANTEE
-from cloister.lab.bench.audit.subject import Sample, Subject
+from cloister.lab.bench.audit.subject import AuditTable, Subject
 from cloister.lab.bench.audit.verdicts import Verdict, failed, not_applicable, passed
-from cloister.lab.bench.running import Failure
+from cloister.lab.bench.running import RunFailure
 from cloister.lab.bench.statement import BadStatement, composed
 
 ROUNDING = 1e-6
@@ -24,9 +24,9 @@ def equal_seeds(subject: Subject) -> Verdict:
     rows = np.random.default_rng(11).uniform(-0.9, 0.9, (200, 2))
     releases = list[Floats]()
     for seed in seeds:
-        answer = subject.run(Sample(rows=rows, k=3, n=200), seed=seed)
-        if isinstance(answer, Failure):
-            return failed("equal seeds", f"it fails on 200 rows: {answer.reason}")
+        answer = subject.run(AuditTable(rows=rows, k=3, n=200), seed=seed)
+        if isinstance(answer, RunFailure):
+            return failed("equal seeds", f"it fails on 200 rows: {answer.text}")
         releases.append(answer.centers[0])
     same = all(np.array_equal(releases[0], release) for release in releases[1:])
     which = "the same seed" if facts.seed == "public" else "different seeds"
@@ -44,9 +44,9 @@ def budget(subject: Subject) -> Verdict:
     if not subject.entrant.facts.private:
         return not_applicable("budget", NO_GUARANTEE)
     rows, given = np.random.default_rng(13).uniform(-0.9, 0.9, (200, 2)), (1.0, subject.delta)
-    answer = subject.run(Sample(rows=rows, k=3, n=200), epsilon=given[0])
-    if isinstance(answer, Failure):
-        return failed("budget", f"it fails on 200 rows: {answer.reason}")
+    answer = subject.run(AuditTable(rows=rows, k=3, n=200), epsilon=given[0])
+    if isinstance(answer, RunFailure):
+        return failed("budget", f"it fails on 200 rows: {answer.text}")
     if answer.statement is None:
         return not_applicable("budget", "it writes no statement of its mechanisms")
     try:

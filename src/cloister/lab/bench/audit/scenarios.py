@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.lab.bench.audit.form import FAR
-from cloister.lab.bench.audit.subject import Sample
+from cloister.lab.bench.audit.subject import AuditTable
 
 COUNT = 5
 """Number of scenarios of each relation."""
@@ -27,8 +27,8 @@ class Scenario:
 
     name: str
     description: str
-    without: Sample
-    having: Sample
+    without: AuditTable
+    having: AuditTable
 
 
 def scenarios(relation: str) -> Iterator[Scenario]:
@@ -56,4 +56,4 @@ def _scenario(name: str, description: str, crowd: Floats, row: list[float], k: i
     having = np.concatenate([crowd, [row]])
     without = crowd if relation == "add-or-remove" else np.concatenate([crowd, crowd[:1]])
     n = len(having)
-    return Scenario(name, description, Sample(rows=without, k=k, n=n), Sample(rows=having, k=k, n=n))
+    return Scenario(name, description, AuditTable(rows=without, k=k, n=n), AuditTable(rows=having, k=k, n=n))

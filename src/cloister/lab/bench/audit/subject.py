@@ -13,7 +13,7 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.lab.bench.entrants import Entrant
-from cloister.lab.bench.running import Answer, Failure, RowsFile, Task, run_entrant
+from cloister.lab.bench.running import Answer, RowsFile, RunFailure, Task, run_entrant
 
 DELTA = 1e-5
 """Delta that entrants with an approximate guarantee are given."""
@@ -24,7 +24,7 @@ MOST_AT_ONCE = 2000
 
 @final
 @attrs.frozen(eq=False, kw_only=True)
-class Sample:
+class AuditTable:
     """Table that a check makes up.
 
     Args:
@@ -61,18 +61,18 @@ class Subject:
         return DELTA if self.entrant.facts.guarantee == "approximate" else 0.0
 
     @contextmanager
-    def given(self, sample: Sample) -> Iterator[RowsFile]:
+    def given(self, sample: AuditTable) -> Iterator[RowsFile]:
         """Write the files of a table."""
         bounds = np.tile([-1.0, 1.0], (sample.rows.shape[1], 1))
         with RowsFile.of(sample.rows, bounds) as file:
             yield file
 
-    def run(self, sample: Sample, epsilon: float = 1.0, seed: int = 1) -> Answer | Failure:
+    def run(self, sample: AuditTable, epsilon: float = 1.0, seed: int = 1) -> Answer | RunFailure:
         """Run it once on a table."""
         with self.given(sample) as file:
             return self._run(file, sample, epsilon, seed, 1)
 
-    def releases(self, sample: Sample, epsilon: float, count: int, seed: int = 1) -> Floats | Failure:
+    def releases(self, sample: AuditTable, epsilon: float, count: int, seed: int = 1) -> Floats | RunFailure:
         """Return independent releases (count, k, d) on a table, or the first failure.
 
         Every process gets a seed of its own, as in a benchmark.
@@ -88,7 +88,7 @@ class Subject:
                 answers = list[Floats]()
                 for task in tasks:
                     outcome = task.result()
-                    if isinstance(outcome, Failure):
+                    if isinstance(outcome, RunFailure):
                         return outcome
                     answers.append(outcome.centers)
             finally:
@@ -96,6 +96,6 @@ class Subject:
                     task.cancel()
         return np.concatenate(answers)
 
-    def _run(self, file: RowsFile, sample: Sample, epsilon: float, seed: int, repeats: int) -> Answer | Failure:
+    def _run(self, file: RowsFile, sample: AuditTable, epsilon: float, seed: int, repeats: int) -> Answer | RunFailure:
         task = Task(file=file, k=sample.k, epsilon=epsilon, delta=self.delta, seed=seed, n=sample.n, repeats=repeats)
         return run_entrant(self.entrant, self.environment, task, self.timeout)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cloister.lab.bench.contest import MIDPOINT, REFERENCE
 from cloister.lab.bench.report.summary import BenchCell, Panel
+from cloister.lab.comparing.study import label_decades
 from cloister.showing.frame import COLOURS, FAINT, INK, MARKERS, frame, legend, settings
 from cloister.showing.report.page import svg_of
 
@@ -60,7 +61,8 @@ def plot_of(panel: Panel, quantity: str, name: str, styles: Mapping[str, int]) -
             axes.axhline(panel.baselines[MIDPOINT], color=FAINT, linewidth=0.9, linestyle=":", label="midpoint")
         axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel=what.label)
         axes.set_xticks(panel.epsilons, [f"{epsilon:g}" for epsilon in panel.epsilons])
-        axes.xaxis.set_minor_locator(_none())
+        axes.minorticks_off()
+        label_decades(axes)
         axes.grid(color="#DDDDDD", linewidth=0.6)
         legend(figure)
     return svg_of(figure, name, f"{what.label} against epsilon: {panel.title}")
@@ -83,9 +85,3 @@ def _line(axes: Axes, panel: Panel, entrant: str, what: Quantity, number: int) -
         linestyle="-" if number < len(COLOURS) else "--",
         **style,
     )
-
-
-def _none() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()

@@ -7,7 +7,7 @@ from typing import Any
 
 from cloister.core.errors import MissingExtra
 from cloister.lab.bench.report.figures import QUANTITIES, plot_of
-from cloister.lab.bench.report.summary import BASELINES, Summary
+from cloister.lab.bench.report.summary import BASELINES, BenchSummary
 from cloister.lab.bench.report.text import COSTS
 from cloister.showing.frame import printable
 from cloister.showing.report import page as report_page
@@ -15,7 +15,7 @@ from cloister.showing.report import page as report_page
 HERE = Path(__file__).parent
 
 
-def page_of(summary: Summary) -> str:
+def page_of(summary: BenchSummary) -> str:
     """Return one HTML page with badges, tables and plots, which loads nothing from a network.
 
     Raises: MissingExtra: matplotlib or Jinja2 is not installed.

@@ -42,9 +42,9 @@ class EntrantSummary:
 
     @property
     def state(self) -> str:
-        """``failed``, ``passed``, ``public`` (not private) or ``none`` (not audited, not installed)."""
+        """``failed``, ``passed``, ``public`` (not private) or ``untested`` (not audited, or not installed)."""
         if self.not_installed is not None or not self.checks:
-            return "none"
+            return "untested"
         if any(check["state"] == "failed" for check in self.checks):
             return "failed"
         return "passed" if self.facts["guarantee"] != "none" else "public"
@@ -132,7 +132,7 @@ class Panel:
 
 @final
 @attrs.frozen
-class Summary:
+class BenchSummary:
     """Figures of a benchmark.
 
     Args:
@@ -150,7 +150,7 @@ class Summary:
     skipped: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, results: Results) -> Summary:
+    def of(cls, results: Results) -> BenchSummary:
         """Return the summary of a file's results: of each entrant, the runs of its newest version."""
         newest = {record["name"]: record for record in results.of_kind("entrant")}
         runs = [run for run in results.of_kind("run") if newest.get(run["entrant"], {}).get("digest") == run["digest"]]

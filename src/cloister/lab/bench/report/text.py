@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.lab.bench.report.summary import BASELINES, Panel, Summary
+from cloister.lab.bench.report.summary import BASELINES, BenchSummary, Panel
 from cloister.lab.comparing.study_file import NOTE
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.table import Table
 
 COSTS = (
     "Cost: mean squared distance to the nearest centre (NICV), in units in which each column's bounds are -1 and 1; "
@@ -16,7 +16,7 @@ COSTS = (
 )
 
 
-def text_of(summary: Summary, width: int = 110) -> str:
+def text_of(summary: BenchSummary, width: int = 110) -> str:
     """Return badges and tables as text. Args: width (in characters)."""
     from rich.console import Console
 
@@ -39,7 +39,7 @@ def text_of(summary: Summary, width: int = 110) -> str:
     return captured.get().removesuffix("\n")
 
 
-def _badges(summary: Summary) -> RichTable:
+def _badges(summary: BenchSummary) -> Table:
     from rich.table import Table
 
     table = Table(title="Entrants", title_justify="left")
@@ -50,7 +50,7 @@ def _badges(summary: Summary) -> RichTable:
     return table
 
 
-def _costs(panel: Panel) -> RichTable:
+def _costs(panel: Panel) -> Table:
     from rich.table import Table
 
     table = Table(title=panel.title, title_justify="left")
