@@ -16,9 +16,7 @@ from cloister.core.errors import InvalidInput
 if TYPE_CHECKING:
     from cloister.lab.bench.audit.auditing import Audit
 
-bench_app = typer.Typer(
-    cls=Commands, no_args_is_help=True, help="Benchmark programs that cluster privately, and audit them."
-)
+bench_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Run benchmarks that anyone can enter.")
 
 FAULTS_FOUND = 3
 """Exit code of an audit in which a check failed."""

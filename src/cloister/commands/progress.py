@@ -17,9 +17,8 @@ from typing import Annotated, Any, TypeAlias, final
 import typer
 
 from cloister.commands.cli_option import OUTPUT
-from cloister.commands.common import say
+from cloister.commands.common import plain, say
 from cloister.core.errors import InvalidInput, cause
-from cloister.showing.frame import printable
 from cloister.showing.progress import on_terminal
 
 Log = Annotated[
@@ -60,7 +59,7 @@ def titled_bar() -> Iterator[Callable[[int, int, str], None]]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with _display(*columns) as shown:
         task = shown.add_task("", total=None)
-        yield lambda done, total, title: shown.update(task, completed=done, total=total, description=printable(title))
+        yield lambda done, total, title: shown.update(task, completed=done, total=total, description=plain(title))
 
 
 @final
