@@ -132,6 +132,18 @@ def test_files_that_are_no_results_are_refused(tiny: Benchmark, tmp_path: Path) 
         Results.read(out)
 
 
+def test_a_set_of_other_rows_does_not_go_on_in_the_same_file(tiny: Benchmark, tmp_path: Path) -> None:
+    out, entrant = tmp_path / "r.jsonl", small(tmp_path)
+    np.save(tmp_path / "rows.npy", np.eye(3))
+    run = benchmark(tmp_path, 'epsilons = 1\n[[sets]]\nfile = "rows.npy"\nk = 2\n')
+    run_benchmark(run, [entrant], out, audits=False)
+    np.save(tmp_path / "rows.npy", np.eye(4))
+    with pytest.raises(InvalidInput, match="the set rows has other rows"):
+        run_benchmark(run, [entrant], out, resume=True, audits=False)
+    (tmp_path / "rows.npy").unlink()
+    assert "skipped" in run_benchmark(run, [entrant], out, resume=True, audits=False).records[-1]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error", "said"),
     [

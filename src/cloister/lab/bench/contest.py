@@ -215,9 +215,8 @@ def _once(file: ResultsFile, record: Record) -> None:
     Raises: InvalidInput: the set has other rows than in the file.
     """
     same = [old for old in file.results.of_kind(record["kind"]) if old["name"] == record["name"]]
-    if record["kind"] == "set" and any(
-        old.get("sha256", "") != record.get("sha256", "") for old in same if "sha256" in old
-    ):
+    digests = {old["sha256"] for old in same if "sha256" in old}
+    if digests and record.get("sha256") not in {None, *digests}:
         raise InvalidInput(f"the set {record['name']} has other rows than in this file of results: choose another file")
     if not same or same[-1] != record:
         file.append(record)

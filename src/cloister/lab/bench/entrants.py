@@ -53,7 +53,7 @@ class Entrant:
 
 def shipped_folder() -> Path:
     """Return the folder of the entrants that come with cloister: beside this file, else in the repository."""
-    installed = Path(__file__).with_name("entrants")
+    installed = Path(__file__).with_name("shipped")
     return installed if installed.is_dir() else Path(__file__).parents[4] / "entrants"
 
 
