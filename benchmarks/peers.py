@@ -1,195 +1,26 @@
-"""What the rivals reach: NICV on the twelve sets, as this project measured it; the docs on benchmarks say how.
+"""What other programs reached on the twelve sets, as this project measured it once: the figures in ``peers.csv``.
 
 One machine, one NICV function for all (cost / n to the nearest released centre), columns scaled to [-1, 1],
-delta = 1 / (n ln n), means of ``RUNS`` runs. ``diffprivlib`` 0.6.6 and ``google`` are those packages as published;
-diffprivlib spends more epsilon than asked for d >= 5 and breaks its guarantee on empty clusters. Methods with a star
-are the FastLloyd authors' code with the noise of sums and counts drawn independently: as published they share one
-stream, so that the noise can be taken off, and their figures are not comparable. ``tree`` is the noise and dynamic
-program of Cohen-Addad et al. 2022 with the depth picked after the fact (mnist_test10k was not measured).
-
-The last three rows release no noise: scikit-learn's k-means without privacy, one centre at the middle of the domain (no
-data at all), one centre at the exact mean. A table without them flatters everybody at small epsilon.
-
-birch2_25k was measured on another sample of 25,000 rows than the one that ``lab.load`` reads (its midpoint is
-0.725, not 0.722): figures for that set compare to within about one percent.
+delta = 1 / (n ln n). ``diffprivlib`` 0.6.6 and ``google`` are those packages as published. Methods with a star are the
+FastLloyd authors' code with the noise of sums and counts drawn independently: as published they share one stream, so
+that the noise can be taken off, and their figures are not comparable. ``tree`` is the noise and dynamic program of
+Cohen-Addad et al. 2022 with the depth picked after the fact. birch2_25k was measured on another sample of the set.
+scikit-learn, midpoint and mean release no noise. ``cloister bench run entrants/field.toml`` measures such figures anew.
 """
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Final, TypeAlias
 
 Figure: TypeAlias = tuple[float, float]
 """Mean and standard error of the NICV."""
 
-RUNS: Final = {
-    "iris": 50,
-    "wine": 50,
-    "lsun": 50,
-    "house": 20,
-    "digits8x8": 20,
-    "s1": 50,
-    "birch2_25k": 20,
-    "adult": 20,
-    "shuttle": 20,
-    "mnist_test10k": 10,
-    "g10k_d32_k16": 20,
-    "g100k_d10_k10": 20,
-}
-"""How many runs each mean is of."""
-
-_EPSILONS: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
-
-_MEASURED: Final[dict[str, dict[str, tuple[Figure, ...]]]] = {
-    "iris": {
-        "diffprivlib": ((1.4, 0.0502), (1.38, 0.0555), (1.24, 0.063), (1.14, 0.0566), (1.04, 0.0456)),
-        "google": ((2.87, 0.258), (2.2, 0.229), (1.6, 0.186), (1.39, 0.18), (1.11, 0.147)),
-        "SuLloyd*": ((3.39, 0.985), (1.65, 0.16), (0.985, 0.0611), (0.653, 0.0418), (0.55, 0.0397)),
-        "GLloyd*": ((1.81, 0.124), (1.15, 0.113), (0.633, 0.0395), (0.461, 0.0226), (0.375, 0.0111)),
-        "FastLloyd*": ((1.14, 0.0495), (0.716, 0.0508), (0.379, 0.0119), (0.319, 0.00922), (0.286, 0.00754)),
-        "tree": ((1.14, 0), (1.12, 0.0106), (1.08, 0.0329), (0.923, 0.0364), (0.82, 0.0445)),
-    },
-    "wine": {
-        "diffprivlib": ((4.9, 0.127), (5.07, 0.13), (4.73, 0.119), (4.48, 0.117), (4.33, 0.0986)),
-        "google": ((6.92, 0.685), (5.43, 0.553), (3.43, 0.333), (2.91, 0.229), (2.59, 0.173)),
-        "SuLloyd*": ((40.4, 11.0), (30.1, 14.3), (6.03, 0.673), (3.79, 0.383), (3.1, 0.123)),
-        "GLloyd*": ((9.95, 1.45), (3.88, 0.265), (2.71, 0.0918), (2.27, 0.0393), (2.02, 0.0321)),
-        "FastLloyd*": ((4.51, 0.119), (3.07, 0.0819), (2.29, 0.0407), (2, 0.0307), (1.84, 0.0328)),
-        "tree": ((2.88, 0), (2.88, 0), (2.88, 0), (2.87, 0.0244), (2.82, 0.0247)),
-    },
-    "lsun": {
-        "diffprivlib": ((0.55, 0.0442), (0.472, 0.0274), (0.362, 0.0133), (0.298, 0.0105), (0.273, 0.00914)),
-        "google": ((0.967, 0.0736), (0.706, 0.0624), (0.518, 0.0503), (0.432, 0.0434), (0.339, 0.0239)),
-        "SuLloyd*": ((0.496, 0.033), (0.32, 0.0121), (0.23, 0.00865), (0.207, 0.00678), (0.2, 0.00622)),
-        "GLloyd*": ((0.424, 0.0192), (0.299, 0.0124), (0.225, 0.00757), (0.213, 0.00831), (0.205, 0.00768)),
-        "FastLloyd*": ((0.34, 0.0137), (0.24, 0.00868), (0.215, 0.00776), (0.212, 0.00803), (0.208, 0.00739)),
-        "tree": ((0.62, 0.0242), (0.365, 0.0189), (0.276, 0.0191), (0.271, 0.0178), (0.265, 0.0174)),
-    },
-    "house": {
-        "diffprivlib": ((0.505, 0.023), (0.346, 0.0285), (0.247, 0.00728), (0.217, 0.00565), (0.202, 0.00465)),
-        "google": ((0.493, 0.144), (0.245, 0.0216), (0.244, 0.0106), (0.228, 0.0103), (0.214, 0.00839)),
-        "SuLloyd*": ((0.288, 0.0178), (0.21, 0.00674), (0.196, 0.00596), (0.195, 0.00642), (0.191, 0.00565)),
-        "GLloyd*": ((0.237, 0.00736), (0.198, 0.0065), (0.189, 0.00527), (0.186, 0.00515), (0.171, 0.00349)),
-        "FastLloyd*": ((0.214, 0.00714), (0.193, 0.00544), (0.186, 0.00494), (0.157, 0.000603), (0.156, 0.000351)),
-        "tree": ((0.323, 0.0256), (0.24, 0.0104), (0.228, 0.011), (0.235, 0.0114), (0.229, 0.0105)),
-    },
-    "digits8x8": {
-        "diffprivlib": ((48.2, 0.692), (43.4, 1.46), (28.6, 0.919), (23.6, 0.426), (21.7, 0.4)),
-        "google": ((37.3, 1.95), (27.1, 0.926), (21.2, 0.382), (19.0, 0.303), (17.7, 0.212)),
-        "SuLloyd*": ((75.3, 4.15), (31.6, 1.13), (22.4, 0.364), (20.7, 0.181), (20.0, 0.139)),
-        "GLloyd*": ((21.1, 0.136), (19.5, 0.149), (17.9, 0.159), (17.0, 0.178), (16.2, 0.216)),
-        "FastLloyd*": ((20.9, 0.419), (18.9, 0.136), (17.2, 0.149), (16.4, 0.229), (15.6, 0.203)),
-        "tree": ((42.8, 0.0398), (42.0, 0.044), (41.0, 0.228), (39.5, 0.167), (39.1, 0.0789)),
-    },
-    "s1": {
-        "diffprivlib": ((0.0828, 0.00253), (0.0718, 0.00197), (0.0561, 0.00144), (0.0453, 0.00117), (0.0387, 0.000949)),
-        "google": ((0.213, 0.00872), (0.13, 0.00669), (0.0985, 0.00358), (0.0852, 0.00289), (0.0759, 0.00244)),
-        "SuLloyd*": ((0.0747, 0.00265), (0.039, 0.00101), (0.026, 0.000723), (0.0234, 0.000737), (0.0222, 0.000754)),
-        "GLloyd*": ((0.0682, 0.00138), (0.0364, 0.000774), (0.0251, 0.000639), (0.0225, 0.000674), (0.022, 0.000682)),
-        "FastLloyd*": (
-            (0.0401, 0.00146),
-            (0.0236, 0.00099),
-            (0.0215, 0.000845),
-            (0.0188, 0.000804),
-            (0.0181, 0.000792),
-        ),
-        "tree": ((0.0937, 0.00664), (0.0352, 0.00171), (0.0177, 0.00113), (0.0174, 0.00113), (0.0155, 0.00156)),
-    },
-    "birch2_25k": {
-        "diffprivlib": (
-            (0.0162, 0.000575),
-            (0.0142, 0.000363),
-            (0.0121, 0.000231),
-            (0.00972, 0.000188),
-            (0.00892, 0.000205),
-        ),
-        "google": ((0.0781, 0.00329), (0.0494, 0.00211), (0.0329, 0.00162), (0.0281, 0.00132), (0.0256, 0.0015)),
-        "SuLloyd*": (
-            (0.0152, 0.000337),
-            (0.00921, 0.000181),
-            (0.00612, 0.000117),
-            (0.00475, 8.22e-05),
-            (0.00394, 6.73e-05),
-        ),
-        "GLloyd*": (
-            (0.0162, 0.00038),
-            (0.00966, 0.000204),
-            (0.00671, 0.000123),
-            (0.00531, 7.41e-05),
-            (0.00448, 6.86e-05),
-        ),
-        "FastLloyd*": (
-            (0.007, 0.000207),
-            (0.00497, 0.000107),
-            (0.00366, 9.73e-05),
-            (0.00304, 9.8e-05),
-            (0.00252, 9.88e-05),
-        ),
-        "tree": ((0.0265, 0.000714), (0.0111, 0.000383), (0.00477, 0.000115), (0.00364, 0.000177), (0.00209, 8.21e-05)),
-    },
-    "adult": {
-        "diffprivlib": ((0.371, 0.00594), (0.355, 0.00827), (0.321, 0.00947), (0.31, 0.00882), (0.312, 0.0102)),
-        "google": ((0.371, 0.0106), (0.346, 0.00657), (0.319, 0.00334), (0.309, 0.00405), (0.31, 0.0031)),
-        "SuLloyd*": ((0.356, 0.00683), (0.33, 0.00928), (0.299, 0.00837), (0.309, 0.0107), (0.307, 0.0103)),
-        "GLloyd*": ((0.341, 0.0107), (0.312, 0.0116), (0.301, 0.0108), (0.299, 0.0104), (0.295, 0.00996)),
-        "FastLloyd*": ((0.314, 0.011), (0.298, 0.00992), (0.291, 0.00991), (0.289, 0.00864), (0.287, 0.00775)),
-        "tree": ((0.406, 0.0228), (0.338, 0.0131), (0.336, 0.0102), (0.332, 0.00667), (0.327, 0.00749)),
-    },
-    "shuttle": {
-        "diffprivlib": ((0.102, 0.00348), (0.0771, 0.00386), (0.0611, 0.0023), (0.0588, 0.00228), (0.059, 0.00218)),
-        "google": ((0.055, 0.00281), (0.0415, 0.00183), (0.034, 0.00157), (0.0323, 0.00133), (0.0307, 0.00105)),
-        "SuLloyd*": ((0.0739, 0.00385), (0.0587, 0.00254), (0.0543, 0.00202), (0.0519, 0.00172), (0.0507, 0.00155)),
-        "GLloyd*": ((0.0622, 0.00266), (0.0558, 0.00194), (0.0505, 0.00157), (0.0494, 0.00168), (0.0477, 0.00211)),
-        "FastLloyd*": ((0.0599, 0.0025), (0.0551, 0.00225), (0.0497, 0.00159), (0.0492, 0.0017), (0.0476, 0.00213)),
-        "tree": ((0.0751, 0.00331), (0.053, 0.00298), (0.0461, 0.00321), (0.041, 0.00315), (0.04, 0.00283)),
-    },
-    "mnist_test10k": {
-        "diffprivlib": ((627.5, 29.4), (455.3, 26.3), (371.6, 36.2), (264.5, 7.23), (252.8, 8.05)),
-        "google": ((390.1, 20.9), (271.1, 4.73), (220.6, 1.9), (204.0, 1.69), (196.2, 1.04)),
-        "SuLloyd*": ((2133.0, 240.2), (793.6, 84.3), (359.6, 9.58), (278.5, 2.98), (250.4, 1.62)),
-        "GLloyd*": ((225.6, 1.38), (213.0, 0.663), (203.3, 1.25), (196.3, 1.76), (192.9, 1.81)),
-        "FastLloyd*": ((219.8, 0.696), (210.7, 1.13), (200.0, 1.63), (193.7, 1.81), (191.2, 1.95)),
-    },
-    "g10k_d32_k16": {
-        "diffprivlib": ((9.14, 0.214), (7.19, 0.151), (5.25, 0.0691), (4.2, 0.0811), (3.5, 0.0643)),
-        "google": ((5.13, 0.175), (3.14, 0.117), (2.21, 0.0599), (1.8, 0.0706), (1.33, 0.0499)),
-        "SuLloyd*": ((6.61, 0.167), (5.46, 0.0702), (3.74, 0.0614), (2.93, 0.062), (2.48, 0.0695)),
-        "GLloyd*": ((4.42, 0.0497), (2.7, 0.0795), (1.91, 0.0702), (1.72, 0.0732), (1.61, 0.0776)),
-        "FastLloyd*": ((3.67, 0.0796), (2.36, 0.0818), (1.78, 0.069), (1.66, 0.0729), (1.57, 0.0786)),
-        "tree": ((6.09, 0.0114), (5.75, 0.0257), (4.83, 0.05), (4.32, 0.0493), (4.01, 0.0474)),
-    },
-    "g100k_d10_k10": {
-        "diffprivlib": ((0.53, 0.0229), (0.409, 0.0197), (0.397, 0.0198), (0.371, 0.0192), (0.336, 0.0197)),
-        "google": ((0.377, 0.0219), (0.257, 0.0108), (0.194, 0.00633), (0.183, 0.00581), (0.185, 0.00609)),
-        "SuLloyd*": ((0.421, 0.0254), (0.362, 0.0179), (0.341, 0.0185), (0.331, 0.0184), (0.303, 0.0198)),
-        "GLloyd*": ((0.38, 0.0235), (0.346, 0.017), (0.301, 0.0201), (0.295, 0.021), (0.295, 0.021)),
-        "FastLloyd*": ((0.377, 0.0221), (0.312, 0.0185), (0.292, 0.0196), (0.297, 0.0175), (0.295, 0.0181)),
-        "tree": ((0.589, 0.0219), (0.506, 0.0224), (0.437, 0.0232), (0.379, 0.0236), (0.362, 0.0241)),
-    },
-}
-
-_NOISELESS: Final = {
-    "iris": (0.186, 1.14, 1.1),
-    "wine": (1.1, 2.88, 2.15),
-    "lsun": (0.152, 0.687, 0.561),
-    "house": (0.154, 0.581, 0.545),
-    "digits8x8": (10.3, 42.8, 19.1),
-    "s1": (0.00823, 0.536, 0.532),
-    "birch2_25k": (0.000966, 0.725, 0.725),
-    "adult": (0.243, 3.1, 0.399),
-    "shuttle": (0.0162, 0.749, 0.127),
-    "mnist_test10k": (155.8, 609.8, 211.4),
-    "g10k_d32_k16": (0.349, 6.21, 5.92),
-    "g100k_d10_k10": (0.116, 2.02, 1.77),
-}
-"""scikit-learn without privacy (10 starts), midpoint, exact mean: the same at every epsilon, no standard error."""
-
-
-def _table(name: str) -> dict[str, dict[float, Figure]]:
-    rows = dict(_MEASURED[name])
-    for method, value in zip(("scikit-learn", "midpoint", "mean"), _NOISELESS[name], strict=True):
-        rows[method] = ((value, 0.0),) * len(_EPSILONS)
-    return {method: dict(zip(_EPSILONS, figures, strict=True)) for method, figures in rows.items()}
-
-
-PEERS: Final[dict[str, dict[str, dict[float, Figure]]]] = {name: _table(name) for name in _MEASURED}
+PEERS: Final[dict[str, dict[str, dict[float, Figure]]]] = {}
 """``PEERS[set][method][epsilon] = (mean, standard error)``."""
+
+with Path(__file__).with_name("peers.csv").open(encoding="utf-8") as _file:
+    for _row in csv.DictReader(_file):
+        _figures = PEERS.setdefault(_row["set"], {}).setdefault(_row["method"], {})
+        _figures[float(_row["epsilon"])] = float(_row["nicv"]), float(_row["standard_error"])

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cloister.commands.advance import advance, rounds
+from cloister.commands.bench import bench_app
 from cloister.commands.common import show
 from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
@@ -69,7 +70,7 @@ def options(
 
 
 COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
-    "Clustering": {"fit": fit, "explain": explain, "compare": compare, "ledger": ledger_app},
+    "Clustering": {"fit": fit, "explain": explain, "compare": compare, "bench": bench_app, "ledger": ledger_app},
     "Results": {
         "profile": profile,
         "report": report,

@@ -17,9 +17,10 @@ from cloister.collection.server.aggregator import advance, result_of
 from cloister.core.errors import BudgetExceeded, CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import fit, source
+from tests.asking import asking
 from tests.collection.rounds_fakes import (
+    ASKED,
     EPSILON,
-    REQUEST,
     ROUNDS,
     ROWS,
     USERS,
@@ -42,7 +43,7 @@ def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path,
     # as rows in memory are read: in chunks, of which this is the only one
     up_to(tmp_path, plan, ROUNDS, noise.child("chunk", 0))
     found = advanced(tmp_path).result
-    simulated = fit(REQUEST, source(ROWS), noise=noise)
+    simulated = fit(asking(**ASKED), source(ROWS), noise=noise)
     assert found is not None
     assert np.array_equal(found.centers, simulated.centers)
     assert found.privacy.spends == simulated.privacy.spends

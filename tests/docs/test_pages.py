@@ -12,7 +12,7 @@ from tests.docs.pages import PAGES, REASONS, Block, blocks
 from tests.docs.running import Runner
 from tests.test_tutorial import PAGES as ELSEWHERE
 
-NEEDS = {"docs/howto/phones.md": ("node",)}
+NEEDS = {"docs/howto/phones.md": ("node",), "docs/howto/benchmark.md": ("node",)}
 """Programs besides Python and cloister without which a page is not run."""
 
 RUN = [page for page in PAGES if page not in ELSEWHERE and any(block.language for block in blocks(page))]

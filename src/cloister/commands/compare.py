@@ -51,7 +51,8 @@ class StudyOptions:
     )
     runs: int | None = cli_option("Runs per method and budget. Default: 10.", METHOD)
     rivals: list[str] | None = cli_option(
-        "Packages to compare with, if they are installed: sklearn, diffprivlib.",
+        "Other programs to compare with: names that 'cloister bench list' prints, or folders of entrants, separated by "
+        "commas.",
         METHOD,
         kind=str | None,
         read=split_names,

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias, final
 import typer
 
 from cloister.commands.cli_option import OUTPUT
-from cloister.commands.common import say
+from cloister.commands.common import plain, say
 from cloister.core.errors import InvalidInput, cause
 from cloister.showing.progress import on_terminal
 
@@ -41,15 +41,25 @@ def bar(noun: str) -> Iterator[Callable[[int, int], None]]:
 
     Yields a function that is called with the numbers done and in total.
     """
+    with titled_bar() as show:
+        yield lambda done, total: show(done, total, noun)
+
+
+@contextmanager
+def titled_bar() -> Iterator[Callable[[int, int, str], None]]:
+    """Show a bar as ``bar`` does, for steps of different kinds.
+
+    Yields a function that is called with the numbers done and in total, and what is done now.
+    """
     if not on_terminal():
-        yield lambda done, total: None
+        yield lambda done, total, title: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with _display(*columns) as shown:
-        task = shown.add_task(noun, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+        task = shown.add_task("", total=None)
+        yield lambda done, total, title: shown.update(task, completed=done, total=total, description=plain(title))
 
 
 @final

@@ -7,6 +7,7 @@ false alarm at most that often. Most draws are seeded, which also makes the outc
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Protocol, final
 
@@ -52,11 +53,19 @@ def variance_band(samples: Floats, comparisons: int) -> Floats:
 
 def probability_bounds(hits: int, n: int, comparisons: int) -> tuple[float, float]:
     """Return bounds on a probability from ``hits`` in ``n`` trials, each of them exact (Clopper and Pearson 1934)."""
+    low, high = bounds_by_hits(n, comparisons)
+    return float(low[hits]), float(high[hits])
+
+
+@lru_cache(maxsize=64)
+def bounds_by_hits(n: int, comparisons: int, alarm: float = ALARM) -> tuple[Floats, Floats]:
+    """Return the bounds (n + 1,) of ``probability_bounds`` for every number of hits."""
     from scipy.stats import beta
 
-    tail = ALARM / (2 * comparisons)
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    tail, hits = alarm / (2 * comparisons), np.arange(n + 1)
+    low, high = np.zeros(n + 1), np.ones(n + 1)
+    low[1:] = beta.ppf(tail, hits[1:], n - hits[1:] + 1)
+    high[:-1] = beta.ppf(1 - tail, hits[:-1] + 1, n - hits[:-1])
     return low, high
 
 

@@ -1,68 +1,71 @@
-"""Rivals from other packages: what they are told, and that they count as not private."""
+"""Rivals of a study, which are entrants: what they get, and that they count as not private."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cloister.core.types import Floats
 from cloister.metrics import nicv
 from tests.lab.comparing.studies import ROWS, study
 
+ENTRY = """name = "echo"
+title = "tells what it was given"
+paper = "none: a test"
+guarantee = "pure"
+trust = "central"
+relation = "add-or-remove"
+note = "It repeats its bounds."
+"""
+
+ECHO = """#!/bin/sh
+echo "$BENCH_EPSILON $BENCH_DELTA" >> '{log}'
+cat "$BENCH_BOUNDS" >> '{log}'
+head -n 3 "$BENCH_ROWS" > "$BENCH_OUT"
+"""
+
+
+def entrant(folder: Path, program: str = ECHO) -> str:
+    """A folder of an entrant that writes down what it is given, and answers the first three rows."""
+    place = folder / "echo"
+    place.mkdir()
+    (place / "entry.toml").write_text(ENTRY)
+    (place / "run").write_text(program.replace("{log}", str(folder / "log")))
+    (place / "run").chmod(0o755)
+    return str(place)
+
 
 def test_scikit_learn_joins_as_not_private() -> None:
-    cell = study(rivals=["sklearn"]).cells[-1]
-    assert (cell.label, cell.private, len(cell.nicv)) == ("sklearn", False, 2)
+    found = study(rivals=["sklearn"], runs=1)
+    cell = found.cells[-1]
+    assert (cell.label, cell.private, len(cell.nicv)) == ("sklearn", False, 1)
+    assert cell.guarantee == "NOT private"
 
 
-def diffprivlib_of(monkeypatch: pytest.MonkeyPatch, centers: Any) -> list[dict[str, Any]]:
-    """A stand-in for the package: it need not be installed, nor fit this scikit-learn."""
-    asked = list[dict[str, Any]]()
-
-    class KMeans:
-        def __init__(self, **given: Any) -> None:
-            asked.append(given)
-
-        def fit(self, rows: Floats) -> Any:
-            return SimpleNamespace(cluster_centers_=centers(rows))
-
-    models = ModuleType("diffprivlib.models")
-    models.KMeans = KMeans  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "diffprivlib", ModuleType("diffprivlib"))
-    monkeypatch.setitem(sys.modules, "diffprivlib.models", models)
-    return asked
-
-
-def test_diffprivlib_gets_the_same_budget_and_bounds_in_the_studys_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = diffprivlib_of(monkeypatch, lambda rows: rows[:3])
+def test_a_rival_gets_the_same_budget_and_bounds_in_the_studys_units(tmp_path: Path) -> None:
     wide = ROWS * [1, 1, 1000]
-    found = study(rows=wide, bounds=[(-1, 1), (-1, 1), (-2000, 1000)], rivals=["diffprivlib"], epsilons=[0.3])
-    assert [given["epsilon"] for given in asked] == [0.3, 0.3]
-    np.testing.assert_allclose(asked[0]["bounds"], [[-1, -1, -2000 / 1500], [1, 1, 1000 / 1500]])
+    rival = entrant(tmp_path)
+    found = study(rows=wide, bounds=[(-1, 1), (-1, 1), (-2000, 1000)], rivals=[rival], epsilons=[0.3], runs=1)
+    said = (tmp_path / "log").read_text().split("\n")
+    assert said[0] == "0.3 0.0"  # a pure guarantee has no use for a delta
+    given = [[float(x) for x in line.split(",")] for line in said[1:4]]
+    np.testing.assert_allclose(given, [[-1, 1], [-1, 1], [-2000 / 1500, 1000 / 1500]])
     units = found.conditions.units
     assert found.cells[-1].nicv[0] == pytest.approx(nicv(wide / units, wide[:3] / units))
-    assert found.cells[-1].private is False
-    assert "spends more epsilon than asked" in found.table()
+    assert (found.cells[-1].private, found.cells[-1].guarantee) == (False, "states pure")
+    assert f"echo states pure differential privacy, which 'cloister bench audit {rival}' tests" in found.table()
+    assert "It repeats its bounds." in found.table()
 
 
 @pytest.mark.parametrize(
-    ("centers", "bounds", "said"),
+    ("program", "bounds", "said"),
     [
-        (None, (-1, 1), "diffprivlib is not installed"),
-        (lambda rows: rows[:3] * np.nan, (-1, 1), "diffprivlib"),
-        (lambda rows: 1 / 0, (-1, 1), "diffprivlib"),
-        (lambda rows: rows[:3], "ball:2", "ball"),
+        ("#!/bin/sh\nexit 7\n", (-1, 1), "exit code 7"),
+        ("#!/bin/sh\nprintf 'nan,0,0\\n0,0,0\\n1,1,1\\n' > $BENCH_OUT\n", (-1, 1), "not finite"),
+        ("#!/bin/sh\nprintf '1e300,0,0\\n0,0,0\\n1,1,1\\n' > $BENCH_OUT\n", (-1, 1), "too large"),
+        (ECHO, "ball:2", "bounds per column, not a ball"),
     ],
 )
-def test_a_rival_that_fails_is_a_cell_that_says_so(
-    monkeypatch: pytest.MonkeyPatch, centers: Any, bounds: Any, said: str
-) -> None:
-    if centers is None:
-        monkeypatch.setitem(sys.modules, "diffprivlib", None)
-    else:
-        diffprivlib_of(monkeypatch, centers)
-    assert said in str(study(rivals=["diffprivlib"], bounds=bounds).cells[-1].refused)
+def test_a_rival_that_fails_is_a_cell_that_says_so(tmp_path: Path, program: str, bounds: object, said: str) -> None:
+    assert said in str(study(rivals=[entrant(tmp_path, program)], bounds=bounds, runs=1).cells[-1].refused)

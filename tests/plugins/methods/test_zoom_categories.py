@@ -108,5 +108,5 @@ def test_groups_are_told_apart_beside_a_column_of_a_range_a_billion_times_as_wid
 def test_what_has_a_frame_of_its_own_is_refused_in_the_frame_of_another(inner: str) -> None:
     """Its lattice would take the place of the outer one, and centres would lie anywhere."""
     wrong: dict[str, Any] = {"k": 2, "method": "zoom", "components": {"method": inner}, "epsilon": 1.0, "delta": 1e-6}
-    with pytest.raises(InvalidInput, match="inside another frame"):
+    with pytest.raises(InvalidInput, match="inside another one that does"):
         prepare(asking(bounds=(0, 200), rows=900, **wrong), ["x", "y"]).forecast(PublicRng.from_seed(1))

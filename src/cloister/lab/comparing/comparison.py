@@ -19,7 +19,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.lab.comparing.conditions import Conditions, population_of
 from cloister.lab.comparing.contenders import Contender, contenders_of
-from cloister.lab.comparing.rivals import FLAWS, check_rival, rival_centers
+from cloister.lab.comparing.rivals import Rival, rivals_of
 from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.lab.comparing.terms import Terms, is_read
@@ -36,17 +36,16 @@ from cloister.run.saving import checked_target
 @final
 @attrs.frozen
 class Trial:
-    """Run to make. Args: contender (a rival by its name), epsilon, number (of the run, from 0)."""
+    """Run to make. Args: contender (or a rival), epsilon, number (of the run, from 0)."""
 
-    contender: Contender | str
+    contender: Contender | Rival
     epsilon: float
     number: int
 
     @property
     def key(self) -> tuple[str, float, int]:
         """Key in a study: label, epsilon and number."""
-        label = self.contender if isinstance(self.contender, str) else self.contender.label
-        return label, self.epsilon, self.number
+        return self.contender.label, self.epsilon, self.number
 
 
 @attrs.frozen(eq=False)
@@ -73,23 +72,22 @@ class Bench:
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and return its cost. NOT private."""
-        started = time.perf_counter()
-        try:
-            centers = self._centers(trial)
-        except CloisterError as error:
-            return Outcome(refused=str(error))
-        seconds = time.perf_counter() - started
         units = self.conditions.units
-        unclipped = nicv(self.rows / units, centers / units) if self.conditions.outside else None
-        return Outcome(nicv(self.scaled, centers / units), seconds, unclipped=unclipped)
+        try:
+            centers, seconds = self._centers(trial)
+            unclipped = nicv(self.rows / units, centers / units) if self.conditions.outside else None
+            return Outcome(nicv(self.scaled, centers / units), seconds, unclipped=unclipped)
+        except CloisterError as error:  # a rival's centres may be too far away for a cost
+            return Outcome(refused=str(error))
 
-    def _centers(self, trial: Trial) -> Floats:
-        conditions = self.conditions
-        if isinstance(trial.contender, str):
-            return rival_centers(
-                trial.contender, self.rows, conditions.k, trial.epsilon, conditions.domain, conditions.units
-            )
-        return fit(conditions.request(trial.contender, trial.epsilon, self.population.columns), self.population).centers
+    def _centers(self, trial: Trial) -> tuple[Floats, float]:
+        """Return the centres of a run, and its seconds."""
+        conditions, started = self.conditions, time.perf_counter()
+        if isinstance(trial.contender, Rival):
+            return trial.contender.centers(self.rows, conditions, trial.epsilon)
+        request = conditions.request(trial.contender, trial.epsilon, self.population.columns)
+        centers = fit(request, self.population).centers
+        return centers, time.perf_counter() - started
 
 
 def outcomes(
@@ -174,7 +172,7 @@ def compare(
         epsilons: budgets, in nats.
         methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all its candidates.
         runs: runs per contender and budget.
-        rivals: 'sklearn' and 'diffprivlib', if installed.
+        rivals: entrants of ``cloister bench``: names of those that come with cloister, or folders.
         workers: number of processes, each on one core; None: one per core. Results do not depend on it. A script needs
             ``if __name__ == '__main__'`` for more than one.
         out: .jsonl file for finished runs. An existing study is continued: it must have the same conditions, but
@@ -190,7 +188,7 @@ def compare(
     n_workers = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")
-    contestants: list[Contender | str] = [*contenders_of(methods), *_rivals(rivals)]
+    contestants: list[Contender | Rival] = [*contenders_of(methods), *rivals_of(rivals)]
     budgets = _checked_epsilons(epsilons)
     points, conditions = _read(rows, terms, reading, options)
     cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in contestants]
@@ -230,33 +228,26 @@ def _checked_epsilons(epsilons: float | Sequence[float]) -> list[float]:
     return budgets
 
 
-def _rivals(names: Iterable[str]) -> list[str]:
-    for name in (unique_names := list(dict.fromkeys(names))):
-        if name not in FLAWS:
-            raise UnknownName("rival", name, FLAWS)
-    return unique_names
-
-
 def _cell(
-    conditions: Conditions, contender: Contender | str, epsilon: float, runs: int
-) -> tuple[Contender | str, Cell]:
+    conditions: Conditions, contender: Contender | Rival, epsilon: float, runs: int
+) -> tuple[Contender | Rival, Cell]:
     """Return the empty cell of a contender or rival, with the reason if it cannot run.
 
     Raises: UnknownName: it has no such option or slot.
     """
+    label, rival = contender.label, contender if isinstance(contender, Rival) else None
     try:
-        if isinstance(contender, str):
-            check_rival(contender, conditions.domain)
-            return contender, Cell(contender, epsilon, None, False, None, runs)
+        if isinstance(contender, Rival):
+            contender.check(conditions)
+            return contender, Cell(label, epsilon, None, False, None, runs, rival=rival)
         plan = prepare(conditions.request(contender, epsilon), conditions.columns, chosen_columns=conditions.selection)
         plan.forecast(PublicRng.fresh())
     except UnknownName:
         raise
     except CloisterError as error:
-        label = contender if isinstance(contender, str) else contender.label
-        return contender, Cell(label, epsilon, None, not isinstance(contender, str), None, runs, refused=str(error))
+        return contender, Cell(label, epsilon, None, rival is None, None, runs, refused=str(error), rival=rival)
     picked = None if plan.choice is None else method_of(plan.composed).spec.name
-    return contender, Cell(contender.label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
+    return contender, Cell(label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
 
 
 def _measure_baselines(file: StudyFile, rows: Floats, conditions: Conditions) -> None:

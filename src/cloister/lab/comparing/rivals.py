@@ -1,84 +1,108 @@
-"""Rivals from other packages, which take part in a study if they are installed. None of them is private."""
+"""Rivals of a study: entrants of ``cloister bench``, each run in a process of its own."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from types import MappingProxyType
-from typing import Any, Final
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, final
 
+import attrs
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from cloister.core.domains import Box, Domain
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.domains import Box
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 from cloister.core.frames import unknown_columns
 from cloister.core.types import Floats
+from cloister.lab.comparing.conditions import Conditions, ranges
 
-FLAWS: Final = MappingProxyType(
-    {
-        "sklearn": "NOT private: scikit-learn's k-means with a single k-means++ start",
-        "diffprivlib": "NOT private: it spends more epsilon than asked with 5 columns or more, and an empty cluster "
-        "breaks its guarantee",
-    }
-)
-"""Flaws of the rivals, by name."""
+if TYPE_CHECKING:
+    from cloister.lab.bench.entrants import Entrant
+
+TIMEOUT = 3600.0
+"""Seconds after which a run of a rival fails."""
 
 
-def rival_centers(name: str, rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
-    """Return a rival's centres (k, d).
+@final
+@attrs.frozen
+class Rival:
+    """Rival of a study. Args: argument (the name of an entrant that comes with cloister, or a folder), label."""
 
-    Args:
-        name: a key of ``FLAWS``.
-        rows: (n, d) in the caller's units.
-        k: number of centres.
-        epsilon: budget, which only diffprivlib obeys.
-        domain: in the caller's units.
-        units: (d,) of distance.
+    argument: str
+    label: str
 
-    Raises: CloisterError: the rival is not installed, or it fails.
-    """
-    fit = _diffprivlib if name == "diffprivlib" else _sklearn
-    with threadpool_limits(1):
-        return fit(rows / units, k, epsilon, domain, units) * units
+    @property
+    def entrant(self) -> Entrant:
+        """The entrant."""
+        from cloister.lab.bench.entrants import entrant_of
+
+        return entrant_of(self.argument)
+
+    @property
+    def guarantee(self) -> str:
+        """What it states of itself: ``pure``, ``approximate`` or ``none``."""
+        return self.entrant.facts.guarantee
+
+    @property
+    def text(self) -> str:
+        """Its guarantee and its note in a sentence or two, with the command that tests it."""
+        facts = self.entrant.facts
+        stated = f"states {facts.guarantee} differential privacy, which 'cloister bench audit {self.argument}' tests"
+        return " ".join([f"{stated if facts.private else 'states no guarantee'}.", facts.note]).strip()
+
+    def check(self, conditions: Conditions) -> None:
+        """Install it. Raises: CloisterError: it cannot be installed, or cannot use the bounds."""
+        from cloister.lab.bench.installing import install
+
+        entrant = self.entrant
+        if entrant.facts.bounds == "used" and not isinstance(conditions.domain, Box):
+            raise InvalidInput(f"{self.label} needs bounds per column, not a ball")
+        if entrant.facts.bounds == "used" and unknown_columns(conditions.domain):
+            raise InvalidInput(f"{self.label} needs bounds of every column")
+        install(entrant)
+
+    def centers(self, rows: Floats, conditions: Conditions, epsilon: float) -> tuple[Floats, float]:
+        """Return its centres (k, d), in the caller's units, and the seconds of its process.
+
+        Args:
+            rows: (n, d) in the caller's units; it gets them in units of distance.
+            conditions: of the study.
+            epsilon: its budget.
+
+        Raises: CloisterError: it failed, or its output is none.
+        """
+        from cloister.lab.bench.installing import install
+        from cloister.lab.bench.running import RowsFile, RunFailure, Task, run_entrant
+
+        entrant, units, box = self.entrant, conditions.units, conditions.widths
+        bounds = np.column_stack([box.lower, box.upper]) if isinstance(box, Box) else np.array(ranges(rows))
+        with RowsFile.of(rows / units, bounds / units[:, None]) as file:
+            task = Task(
+                file=file,
+                k=conditions.k,
+                epsilon=epsilon,
+                delta=0.0 if entrant.facts.guarantee == "pure" else conditions.delta,
+                seed=secrets.randbits(31),
+                n=conditions.rows,
+            )
+            outcome = run_entrant(entrant, install(entrant), task, TIMEOUT)
+        if isinstance(outcome, RunFailure):
+            raise CloisterError(f"{self.label} failed: {outcome.text}")
+        return outcome.centers[0] * units, outcome.seconds
 
 
-def check_rival(name: str, domain: Domain) -> None:
-    """Raise CloisterError if a rival cannot run."""
-    _kmeans(name)
-    if name == "diffprivlib" and not isinstance(domain, Box):
-        raise InvalidInput("diffprivlib needs bounds per column, not a ball")
-    if name == "diffprivlib" and unknown_columns(domain):
-        raise InvalidInput("diffprivlib needs bounds of every column")
+def rivals_of(arguments: Iterable[str]) -> list[Rival]:
+    """Return the rivals of arguments. Raises: UnknownName: no such entrant comes with cloister; InvalidInput."""
+    from cloister.lab.bench.entrants import entrant_of, shipped_names
 
-
-def _kmeans(name: str) -> Callable[..., Any]:
-    module = {"sklearn": "sklearn.cluster", "diffprivlib": "diffprivlib.models"}[name]
-    try:
-        estimator: Callable[..., Any] = importlib.import_module(module).KMeans
-    except ModuleNotFoundError:
-        raise CloisterError("the rival diffprivlib is not installed: pip install diffprivlib") from None
-    except Exception as error:  # another package's import may raise anything
-        raise CloisterError(
-            f"the rival {name} is installed but cannot be imported beside the other packages: "
-            f"{str(error).partition(' (')[0]}"
-        ) from error
-    return estimator
-
-
-def _sklearn(rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
-    return np.asarray(_kmeans("sklearn")(n_clusters=k, n_init=1).fit(rows).cluster_centers_, np.float64)
-
-
-def _diffprivlib(rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
-    check_rival("diffprivlib", domain)
-    assert isinstance(domain, Box)
-    bounds = np.array(domain.lower) / units, np.array(domain.upper) / units
-    try:
-        model = _kmeans("diffprivlib")(n_clusters=k, epsilon=epsilon, bounds=bounds)
-        centers = np.asarray(model.fit(rows).cluster_centers_, np.float64)
-    except Exception as error:  # may be anything, and its message may quote rows
-        raise CloisterError(f"diffprivlib failed with {type(error).__name__}") from error
-    if not np.isfinite(centers).all():
-        raise CloisterError("diffprivlib returned centres that are not finite")
-    return centers
+    rivals = list[Rival]()
+    for argument in dict.fromkeys(arguments):
+        entrant = None
+        try:
+            entrant = entrant_of(argument)
+        except UnknownName as error:
+            if error.kind != "entrant":
+                raise
+        if entrant is None or entrant.folder is None:  # methods of cloister are contenders
+            raise UnknownName("rival", argument, shipped_names())
+        rivals.append(Rival(argument, entrant.name))
+    return rivals

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from cloister.lab.comparing.conditions import Conditions
-from cloister.lab.comparing.rivals import FLAWS
+from cloister.lab.comparing.rivals import Rival
 from cloister.lab.comparing.study_file import NOTE
 from cloister.metrics import Mean, mean_interval
 from cloister.run.estimates import Estimate
@@ -44,13 +44,14 @@ class Cell:
         label: the contender's text, or a rival's name.
         epsilon: nats.
         trust: name of the trust model; None: any, or a rival.
-        private: whether its runs protect anybody.
+        private: whether its runs protect anybody by cloister's own account; False for a rival.
         picked: method that ``auto`` chose.
         requested: number of runs requested.
         nicv: cost of each finished run.
         seconds: of each finished run.
         refused: why there are no costs, or None.
         unclipped: NICV of the unclipped rows in each finished run; empty if none lies outside the bounds.
+        rival: the rival that it is of, or None.
     """
 
     label: str
@@ -63,6 +64,15 @@ class Cell:
     seconds: tuple[float, ...] = ()
     refused: str | None = None
     unclipped: tuple[float, ...] = ()
+    rival: Rival | None = None
+
+    @property
+    def guarantee(self) -> str:
+        """Trust model of a private cell, or what a rival states; else that it is not private."""
+        if self.private:
+            return self.trust or "any"
+        stated = "none" if self.rival is None else self.rival.guarantee
+        return "NOT private" if stated == "none" else f"states {stated}"
 
     @property
     def mean_unclipped(self) -> float | None:
@@ -234,7 +244,6 @@ def _table(study: Study, epsilon: float) -> Table:
 
 
 def _row(study: Study, cell: Cell) -> tuple[str, ...]:
-    trust = (cell.trust or "any") if cell.private else "NOT private"
     shown = cell.label + ("" if cell.picked is None else f" ({cell.picked})")
     runs = f"{len(cell.nicv)} of {cell.requested}"
     if cell.mean is None:
@@ -242,7 +251,7 @@ def _row(study: Study, cell: Cell) -> tuple[str, ...]:
     error = None if len(cell.nicv) < 2 else cell.mean.standard_error
     return (
         shown,
-        trust,
+        cell.guarantee,
         Estimate(cell.mean.value, error).text,
         _ratio(study, cell.mean.value),
         runs,
@@ -267,8 +276,8 @@ def _notes(study: Study) -> list[str]:
         for cell in study.cells
         if cell.mean_unclipped is not None
     ]
-    rivals = [f"{name}: {FLAWS[name]}." for name in FLAWS if any(cell.label == name for cell in study.cells)]
-    return [*unclipped_costs, *refused, *rivals]
+    rivals = {cell.label: cell.rival for cell in study.cells if cell.rival is not None}
+    return [*unclipped_costs, *refused, *(f"{label} {rival.text}" for label, rival in rivals.items())]
 
 
 TITLE = "Cost against privacy budget"
@@ -286,20 +295,20 @@ def figure_of(study: Study) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="mean squared distance (NICV)")
         axes.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
         axes.minorticks_off()
-        _costs(axes)
+        label_decades(axes)
         axes.grid(color="#DDDDDD", linewidth=0.6)
         _words(figure, study)
     return figure
 
 
-def _costs(axes: Axes) -> None:
-    """Label the axis of costs: one, three or nine labels per decade, by their range."""
+def label_decades(axes: Axes) -> None:
+    """Label a logarithmic vertical axis: one, three or nine labels per decade, by their range."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axes.get_ylim()
     steps = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0) if high > 10 * low else tuple(map(float, range(1, 10)))
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -316,7 +325,7 @@ def _line(axes: Axes, study: Study, label: str, number: int) -> None:
     single = any(len(cell.nicv) < 2 for cell in cells)
     style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
     errors = None if single else [mean.standard_error for mean in means]
-    shown = label if all(cell.private for cell in cells) else f"{label} (NOT private)"
+    shown = label if all(cell.private for cell in cells) else f"{label} ({cells[0].guarantee})"
     dashes = "-" if number < len(COLOURS) else "--"
     axes.errorbar(
         at,

@@ -6,16 +6,18 @@ A run is written and synced as soon as it ends, so that a crash loses only the u
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, final
 
 import attrs
 
-from cloister.core.errors import Damaged, InvalidInput, cause
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.plain_data import parsed
+from cloister.lab.lines import LinesFile
 
 FORMAT = "cloister-study-1"
+
+PREFIX = f'{{"format": "{FORMAT}"'.encode()
 
 NOTE = "NOT private: computed from the rows themselves"
 
@@ -62,7 +64,7 @@ class StudyFile:
         self.path = path
         self.outcomes: dict[Key, Outcome] = {}
         self.costs: dict[str, float] = {}
-        self._file = None if path is None else _opened(path)
+        self._file = None if path is None else LinesFile(path, PREFIX, "a cloister study", "comparison")
         try:
             self._begin(json.loads(json.dumps(conditions)))
         except BaseException:
@@ -73,19 +75,12 @@ class StudyFile:
         if self._file is None:
             return
         head = {"format": FORMAT, "private": False, "note": NOTE, "conditions": conditions}
-        prefix = f'{{"format": "{FORMAT}"'.encode()
-        content = self._file.read()
-        if not (content.startswith(prefix) or prefix.startswith(content)):
-            raise InvalidInput(f"{self.path} is not a cloister study: choose another file")
-        # a last line that a crash cut short is dropped
-        complete = content[: content.rfind(b"\n") + 1]
-        self._file.truncate(len(complete))
-        self._file.seek(len(complete))
-        if not complete:
+        lines = self._file.entries
+        if not lines:
             self._append(head)
             return
         try:
-            first, *entries = map(parsed, complete.splitlines())
+            first, *entries = map(parsed, lines)
             self._check(first["conditions"], conditions)
             for entry in entries:
                 self._take(entry)
@@ -125,31 +120,10 @@ class StudyFile:
         self._append({"cost of": name, "nicv": nicv})
 
     def _append(self, entry: dict[str, Any]) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.write(json.dumps(entry).encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise InvalidInput(f"cannot write {self.path}: {cause(error)}") from error
+        if self._file is not None:
+            self._file.append(entry)
 
     def close(self) -> None:
         """Close and unlock the file."""
         if self._file is not None:
             self._file.close()
-
-
-def _opened(path: Path) -> BinaryIO:
-    import fcntl
-
-    try:
-        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
-    except OSError as error:
-        raise InvalidInput(f"cannot open {path}: {cause(error)}") from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InvalidInput(f"{path} is in use by another process: end that comparison first") from None
-    return file

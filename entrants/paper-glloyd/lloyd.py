@@ -1,0 +1,1 @@
+../paper-fastlloyd/lloyd.py
