@@ -145,7 +145,7 @@ def test_columns_and_missing_cells_after_a_result_are_its_own(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("earlier.json rows.csv --category ward=A,B", "a label is of one row, and the result holds the categories"),
+        ("earlier.json rows.csv --category ward=A,B", "the result has the categories"),
         ("earlier.json others.csv --columns u,v,ward", "rows for it have columns of these names"),
         ("plain.json rows.csv --columns x", "these are 1"),
         ("plain.json holes.csv", "some cells are missing"),

@@ -77,7 +77,7 @@ def predict(
     result: SavedResult,
     reading: Annotated[
         Reading,
-        excludes("a label is of one row, and the result holds the categories", "categories", "user_column"),
+        excludes("the result has the categories, and a label is of one row", "categories", "user_column"),
         excludes("this process computes the labels, in the order of the rows", "engine", "workers", "scheduler"),
         excludes("a view makes no copy of the rows, and no pass over them", "materialise", "passes"),
     ],
