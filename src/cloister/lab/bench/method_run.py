@@ -38,13 +38,11 @@ def one_release(method: str, rows: Any, environment: Mapping[str, str], number: 
     delta = float(environment["BENCH_DELTA"]) if contender.delta is None else contender.delta
     request = Request(
         k=int(environment["BENCH_K"]),
-        method=contender.method,
+        method=contender.draft,
         epsilon=float(environment["BENCH_EPSILON"]),
         delta=delta,
         bounds=[(low, high) for low, high in bounds.tolist()],
         rows=int(environment["BENCH_N"]),
-        components=contender.components,
-        options=contender.options,
         trust=contender.trust,
         not_private=True,
         seed=int(environment["BENCH_SEED"]) + number,
