@@ -49,7 +49,7 @@ def cells(quick: bool) -> Iterator[PaperCell]:
         for epsilon in epsilons:
             panel = f"{data}, epsilon = {epsilon:g}"
             yield PaperCell(SETS[data], panel, BASE, k, data, BASE, k, 0.0, runs)
-            for method in (HST, CORESET, PLAIN) if quick else METHODS:
+            for method in (HST, CORESET, ROUNDS, PLAIN) if quick else METHODS:
                 yield PaperCell(SETS[data], panel, method, k, data, method, k, epsilon, runs)
     for data, epsilon in itertools.product(("s1",) if quick else TREES, (0.25, 1.0) if quick else (0.25, 0.5, 1.0)):
         for method in MEANS:

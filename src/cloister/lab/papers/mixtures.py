@@ -62,4 +62,5 @@ def at_places(n: int, k: int, d: int, seed: int, smallest: float = 0.0) -> AnyAr
         places = np.vstack([places, tries[away.argmax()]])
     last = round(math.sqrt(n) * smallest) if smallest else n // k
     ids = np.where(np.arange(n) < last, k - 1, np.arange(n) % (k - 1))
-    return places[g.permutation(ids)].astype(np.float32)
+    rows: AnyArray = places[g.permutation(ids)].astype(np.float32)
+    return rows
