@@ -15,9 +15,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import peers
-from datasets import TWELVE
 
 from cloister.core.registry.registry import registry
+from cloister.lab.papers.sets import TWELVE
 from cloister.metrics import Mean, mean_interval
 
 EPSILONS: Final = (0.1, 0.25, 0.5, 1.0)

@@ -16,9 +16,9 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import datasets
 import numpy as np
 
+from cloister.lab.papers import sets as datasets
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.request import Request

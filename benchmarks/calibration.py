@@ -6,7 +6,8 @@ import math
 from typing import Final
 
 import numpy as np
-from datasets import DataSet, scale
+
+from cloister.lab.papers.sets import DataSet, scale
 
 APART: Final = 66
 """How many mixtures are of round groups."""

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mixtures import mixture
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
@@ -30,6 +29,7 @@ from cloister.collection.server.aggregator import decode
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import form_of
 from cloister.core.types import Bools, Floats, Ids
+from cloister.lab.papers.mixtures import mixture
 from cloister.metrics import nicv
 from cloister.run.request import Request
 

@@ -17,11 +17,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from machine import machine
 from sklearn.cluster import KMeans as NonPrivate
 
 import cloister
 from cloister.core.types import Floats
+from cloister.lab.machine import machine
 from cloister.metrics import nicv
 
 SHAPES = ((30, 2), (6, 4), (6, 10))

@@ -31,14 +31,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import math
 
-import datasets
 import numpy as np
-from machine import machine
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
 
 from cloister.accounting import mu_of
 from cloister.core.types import Floats
+from cloister.lab.machine import machine
+from cloister.lab.papers import sets as datasets
 from cloister.metrics import nicv
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0)

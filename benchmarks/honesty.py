@@ -26,7 +26,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import attrs
-import datasets
 import numpy as np
 import shapes
 from shapes import Shape
@@ -35,6 +34,7 @@ import cloister
 from cloister import metrics
 from cloister.core.errors import CloisterError, InvalidInput, UtilityWarning
 from cloister.core.types import Floats
+from cloister.lab.papers import sets as datasets
 
 EPSILONS: Final = (0.1, 0.3, 1.0, 2.0)
 METHODS: Final = ("grid-means", "radius-means", "shrunk-lloyd", "hst-means", "damped-lloyd", "one-round")

@@ -34,7 +34,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
 
 import attrs
 import numpy as np
-from mixtures import mixture
 
 from cloister.collection.server.robust import RobustDecoding
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
@@ -44,6 +43,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import drafted
 from cloister.core.session import Session
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.lab.papers.mixtures import mixture
 from cloister.metrics import nicv
 from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.counts.adaptive_response import Direct

@@ -51,13 +51,23 @@ def stale(root: Path, pages: dict[str, dict[str, Any]]) -> Iterator[tuple[str, s
 
 def run(page: str) -> int:
     """The page's commands, one after the other, after a line that names the machine. The first failure's exit code."""
-    from machine import machine
+    from cloister.lab.machine import machine
 
     print(f"{page}, on {machine()}", flush=True)
-    for command in PAGES[page]["run"]:
-        print(f"\n$ python benchmarks/{command}", flush=True)
-        name, *arguments = shlex.split(command)
-        if code := subprocess.run([sys.executable, str(HERE / name), *arguments], check=False).returncode:
+    scripts = [
+        (
+            f"python benchmarks/{command}",
+            [str(HERE / part) if part.endswith(".py") else part for part in shlex.split(command)],
+        )
+        for command in PAGES[page].get("run", ())
+    ]
+    papers = [
+        (f"cloister reproduce {paper}", ["-m", "cloister", "reproduce", paper])
+        for paper in PAGES[page].get("reproduce", ())
+    ]
+    for told, arguments in (*scripts, *papers):
+        print(f"\n$ {told}", flush=True)
+        if code := subprocess.run([sys.executable, *arguments], check=False).returncode:
             return code
     return 0
 

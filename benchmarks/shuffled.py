@@ -24,15 +24,15 @@ from typing import Any
 
 import attrs
 import numpy as np
-from halves import halves
 from kept import Kept
-from mixtures import mixture
 from one_round import SEEDS, columns
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import drafted
 from cloister.core.shuffling import in_messages
+from cloister.lab.papers.halves import halves
+from cloister.lab.papers.mixtures import mixture
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare

@@ -20,10 +20,10 @@ from typing import Final
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import datasets
 import numpy as np
 
 from cloister.core.types import Floats
+from cloister.lab.papers import sets as datasets
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 

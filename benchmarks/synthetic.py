@@ -27,10 +27,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from machine import machine
 
 from cloister.core.types import Ints
 from cloister.lab.hospital import BOUNDS, WARDS, hospital
+from cloister.lab.machine import machine
 from cloister.lab.sampling import sample
 from cloister.run.fit import fit, source
 from cloister.run.request import Request

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.lab.papers import sets
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -28,7 +30,7 @@ def script(name: str) -> Any:
     return module
 
 
-datasets = script("datasets")
+datasets = sets
 needs_data = pytest.mark.skipif(not os.environ.get("CLOISTER_DATA"), reason="CLOISTER_DATA names no folder")
 
 

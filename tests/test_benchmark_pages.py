@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from cloister.lab.papers.papers import NAMES
 from tests.test_benchmark_datasets import BENCHMARKS, script
 
 ROOT = BENCHMARKS.parent
@@ -43,9 +44,11 @@ def test_every_page_that_names_a_benchmark_is_made_by_one_command() -> None:
     for path in (ROOT / "docs").rglob("*.md"):
         page = str(path.relative_to(ROOT))
         scripts = set(re.findall(r"benchmarks/(\w+\.py)", path.read_text("utf-8")))
-        facts = pages.PAGES.get(page, {"run": (), "measures": ()})
+        papers = set(re.findall(r"`cloister reproduce ([\w-]+)`", path.read_text("utf-8"))) - {"all"}
+        facts = {"run": (), "reproduce": (), "measures": (), **pages.PAGES.get(page, {})}
         made = {command.partition(" ")[0] for command in facts["run"]}
         assert scripts <= made, page
-        assert scripts or page not in pages.PAGES, page
+        assert papers <= set(facts["reproduce"]) <= set(NAMES), page
+        assert scripts or papers or page not in pages.PAGES, page
         there = [*(BENCHMARKS / script for script in made), *(ROOT / code for code in facts["measures"])]
         assert all(path.exists() for path in there), page

@@ -31,6 +31,7 @@ from cloister.commands.predict import predict
 from cloister.commands.profile import profile
 from cloister.commands.program import Commands, Headed, run
 from cloister.commands.reports import reports
+from cloister.commands.reproduce import reproduce
 from cloister.commands.serve import serve
 from cloister.commands.shuffle import shuffle
 from cloister.commands.tickets import tickets_app
@@ -107,6 +108,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "new-plugin": new_plugin,
         "data": data_app,
         "demo": demo,
+        "reproduce": reproduce,
     },
 }
 """Commands by heading and name, in the order of ``--help``."""

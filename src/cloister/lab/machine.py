@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""Description of the machine that a figure was measured on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def machine() -> str:
-    """Processor, cores, threads and versions."""
+    """Return processor, cores and versions of the libraries, in a line."""
     import numpy
     import scipy
     import sklearn

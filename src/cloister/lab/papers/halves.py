@@ -1,4 +1,4 @@
-"""How long both halves of one question of everybody take: reports, and what is read off them."""
+"""CPU time of both halves of one question of everybody: making the reports, and reading them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from cloister.run.request import PreparedRun
 
 
 def halves(plan: PreparedRun, rows: AnyArray) -> tuple[float, float]:
-    """CPU seconds of one thread to encode the rows (n, d), in chunks with secret noise, and to decode: the best of
-    four, the first of which warms up."""
+    """Return the CPU seconds of one thread to encode rows (n, d), in chunks with secret noise, and to decode.
+
+    Each is the best of four, the first of which warms up.
+    """
     (asked,) = plan.forecast(PublicRng.from_seed(1))
     (n, d), rng = rows.shape, NoiseRng.secret()
     lattice, users = plan.problem.domain.snap(rows), np.arange(n, dtype=np.uint64)
