@@ -206,7 +206,7 @@ def compare(
     n_workers = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")
-    contenders, rivals = contenders_of(methods), rivals_of(rivals)
+    contenders, entrants = contenders_of(methods), rivals_of(rivals)
     budgets = _checked_epsilons(epsilons)
     warm_start = None if start is None else Start.of(start)
     with source(rows, reading, bounds=None if is_read(bounds) else bounds, **options) as population:
@@ -225,7 +225,7 @@ def compare(
         "start": None if warm_start is None else warm_start.centers,
     }
     conditions = Conditions.of(points, population.selection, k, bounds, scale, delta, public_rows, users, **run)
-    contestants: list[Contender | Rival] = [*contenders, *rivals]
+    contestants: list[Contender | Rival] = [*contenders, *entrants]
     cells = [_cell(conditions, one, epsilon, runs) for epsilon in budgets for one in contestants]
     if all(cell.refused for _, cell in cells):
         raise InvalidInput(f"no contender can run: {cells[0][1].label}: {cells[0][1].refused}")
