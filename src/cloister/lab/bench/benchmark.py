@@ -128,7 +128,8 @@ def _table(entry: Any, where: str) -> TableSource:
     if not isinstance(name, str) or not NAME.fullmatch(name.replace("_", "-").lower()):
         raise InvalidInput(f"{where}: a set has the name {name!r}: use letters, digits, hyphens and underscores")
     columns = _texts(entry.get("columns", ["*"]), "columns", '["x", "y"]', where)
-    return TableSource(name, kind, dict(value) if kind == "blobs" else value, counts, _bounds(entry, where), columns)
+    chosen = dict(value) if isinstance(value, Mapping) else value
+    return TableSource(name, kind, chosen, counts, _bounds(entry, where), columns)
 
 
 def _bounds(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], ...] | None:

@@ -14,6 +14,9 @@ from cloister.lab.bench.results import Record, Results
 from cloister.metrics import Mean, mean_interval
 from cloister.run.estimates import Estimate
 
+PRECISE = 1e-3
+"""Relative error below which a mean is shown with four digits."""
+
 BASELINES = {
     REFERENCE: "k-means++ without privacy, the best of 10 starts",
     MIDPOINT: "one centre in the middle of the bounds: no data",
@@ -81,9 +84,11 @@ class BenchCell:
         """Mean cost with its standard error, and the number of failures, if any."""
         if self.mean is None:
             return f"{self.failures[0]['kind']}" if self.failures else "-"
-        error = None if len(self.costs) < 2 else self.mean.standard_error
+        value, error = self.mean.value, None if len(self.costs) < 2 else self.mean.standard_error
         failed = f" ({len(self.failures)} failed)" if self.failures else ""
-        return f"{Estimate(self.mean.value, error).text}{failed}"
+        if error is not None and error < PRECISE * value:
+            return f"{value:.4g} ± {error:.1g}{failed}"
+        return f"{Estimate(value, error).text}{failed}"
 
 
 @final

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.lab.bench.report.summary import BASELINES, BenchSummary, Panel
+from cloister.lab.bench.contest import MEAN, MIDPOINT, REFERENCE
+from cloister.lab.bench.report.summary import BenchSummary, Panel
 from cloister.lab.comparing.study_file import NOTE
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+LABELS = {REFERENCE: "k-means++, not private", MIDPOINT: "midpoint, no data", MEAN: "mean, not private"}
+"""Names of the baselines, which are short here."""
 
 COSTS = (
     "Cost: mean squared distance to the nearest centre (NICV), in units in which each column's bounds are -1 and 1; "
@@ -64,5 +68,5 @@ def _costs(panel: Panel) -> Table:
         table.add_row(entrant, *costs, panel.time(entrant), panel.memory(entrant))
     table.add_section()
     for name, cost in panel.baselines.items():
-        table.add_row(BASELINES[name].partition(":")[0], *[f"{cost:.4g}"] * len(panel.epsilons), "", "")
+        table.add_row(LABELS[name], *[f"{cost:.4g}"] * len(panel.epsilons), "", "")
     return table
