@@ -15,8 +15,8 @@ noise is in proportion to the bound and a cluster tighter than r sits near the m
 ``interval_length=none`` and ``created_within=none``, with c from ``far_chance``.
 
 The smallest radius for which a user created a centre, r_i of a(i, x): where radii divide the users, as by default under
-Local trust, a user is asked about one radius, and r_i is that one or none. ``creating_radii=all`` is the paper's form,
-in which every user is in a part I_m^r for every radius r; it costs nothing, since she works a(i, x) out herself.
+Local trust, a user is asked about one radius, and r_i is that one or none. ``assignment=created-all`` is the paper's
+form, in which every user is in a part I_m^r for every radius r; it costs nothing, since she works a(i, x) out herself.
 
 Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend;
 sharing by users; a user who created no centre is assigned to the nearest; the list L is *found*, by a search over
@@ -175,21 +175,16 @@ class WeightedCenters(Generic[T]):
         unit="radii",
         help="a row this near to a centre can have created it; none: the paper's 5 c",
     )
-    creating_radii: Literal["asked", "all"] = option(
-        default="asked",
-        choices=("asked", "all"),
-        help="radii for which a user can create a centre: those that the user's group was asked about (one, if radii "
-        "divide the users), or all, as in the paper",
-    )
     center_threshold: float = option(
         default=2.0, low=0.0, unit="standard errors", help="least counts of steps 7 and 8 to keep a centre"
     )
     weight_threshold: float = option(default=3.0, low=0.0, unit="standard errors", help="least weight of a centre in W")
-    assignment: Literal["created", "nearest"] = option(
+    assignment: Literal["created", "created-all", "nearest"] = option(
         default="created",
-        choices=("created", "nearest"),
-        help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, "
-        "once (Kaplan and Stemmer)",
+        choices=("created", "created-all", "nearest"),
+        help="created: prefer the centre that a row created for a radius that its user was asked about (one, if radii "
+        "divide the users), then re-assign; created-all: for any radius (Stemmer); nearest: the nearest centre, once "
+        "(Kaplan and Stemmer)",
     )
     divide_steps: Divided = divided("steps")
     divide_radii: Divided = divided("radii")
@@ -216,7 +211,7 @@ class WeightedCenters(Generic[T]):
         ]  # 2. a(i, x), in each group
         weights, errors = self._weights(a, groups, "assign", len(y.points), session)  # 3. rows per centre
         heavy = np.ones(len(weights), bool)
-        if self.assignment == "created":
+        if self.assignment != "nearest":
             heavy = in_w(weights, self.weight_threshold * errors)
             b = [Reassigned(assigned, heavy) for assigned in a]  # 4. b(i, x)
             weights, errors = self._weights(b, groups, "weigh", len(y.points), session)  # 5.
@@ -249,11 +244,11 @@ class WeightedCenters(Generic[T]):
     def creating(self, group: Group, radii: int) -> tuple[Pair, ...]:
         """Return the radii and repetitions for which users of a group can create a centre: i is in I_m^r.
 
-        With ``creating_radii=all``, I_m^r is the same set of users for every r: those who were asked about m.
+        With ``assignment=created-all``, I_m^r is the same set of users for every r: those who were asked about m.
         """
         if self.assignment == "nearest":
             return ()
-        if self.creating_radii == "asked":
+        if self.assignment == "created":
             return group.pairs
         return tuple((rank, m) for rank in range(radii) for m in sorted({m for _, m in group.pairs}))
 
@@ -363,7 +358,7 @@ class WeightedCenters(Generic[T]):
             "check": self.check_share,
             "assign": self.assign_share,
         }
-        if self.assignment == "created":
+        if self.assignment != "nearest":
             weights["weigh"] = self.reassign_share
         spender = {step: self.sums if step == "sums" else self.counts for step in weights}
         failing: list[Step] = [step for step in weights if spender[step].uses_delta]
