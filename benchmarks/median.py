@@ -10,7 +10,7 @@ themselves, from one start, and ten Lloyd rounds of ten Weiszfeld steps, without
 rows' own median, not private) and ``midpoint`` (of the domain: reads nothing) say what is trivial. Private methods draw
 secret, exact noise; the public number of rows is n, delta is 1 / (n ln n). Columns are scaled to [-1, 1] by the data:
 for benchmarks only. ``CLOISTER_DATA`` names their folder. ``k-variates`` needs ``pip install
-examples/cloister-baselines``.
+examples/cloister-baselines``. The paper's skin (SKYNTYPE) has a fourth column, the class, which is left out here.
 
 Marked (!): figures of --mine above --limit, and figures of other private methods that are not above that of --mine.
 """
