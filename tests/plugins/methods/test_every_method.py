@@ -62,6 +62,7 @@ NOT_K_MEANS = {
     "hst-median",
     "tree-median",
     "tree-coreset-median",
+    "tree-coreset-lsh-median",
     "private-lloyd-median",
     "weighted-centers-median",
     "auto-median",

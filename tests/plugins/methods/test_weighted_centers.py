@@ -13,10 +13,10 @@ from cloister.accounting.composition import Spent
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.metrics import nicv
+from cloister.plugins.methods.weighted_centers.candidates import in_w
 from cloister.plugins.methods.weighted_centers.hashes import PStable
 from cloister.plugins.methods.weighted_centers.intervals import Intervals, inside
 from cloister.plugins.methods.weighted_centers.prefixes import Prefixes
-from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
 from cloister.run.request import PreparedRun
 from tests.alarms import Alarm
 from tests.plugins.methods.runs import SEED, fitted, groups, planned

@@ -2,7 +2,9 @@
 
 "Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section
 3). A party that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's
-guarantee. ``docs/explanation/threat_model.md`` says the same line by line, with the tests that play each line.
+guarantee. No mode draws noise jointly inside a secure computation (the paper's appendix C.1, Wu et al. 2016): shares of
+noise need none. Without a vector of every party nothing is unmasked: a dropout stops the run and releases nothing.
+``docs/explanation/threat_model.md`` says the same line by line, with the tests that play each line.
 """
 
 from __future__ import annotations

@@ -245,6 +245,14 @@ def _trees() -> list[Spec]:
             presets={**ONE_ROUND_PAPER, **GAUSSIAN, "tree": "simhash"},
         ),
         Spec(
+            "tree-coreset-lsh-median",
+            "Method",
+            ONE_ROUND,
+            "k-median from noisy counts and means of a tree of sign bits: a rival of the tree paper",
+            paper=KAMATH,
+            presets={**ONE_ROUND_PAPER, **GAUSSIAN, "tree": "simhash", "solver": "kmedian++"},
+        ),
+        Spec(
             "tree-coreset-median",
             "Method",
             ONE_ROUND,

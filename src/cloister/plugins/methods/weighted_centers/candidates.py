@@ -19,13 +19,37 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.plugin import Bools, Budget, Coreset, Counts, Errors, Floats, Ints, PublicRng, Question, Session, T
+from cloister.plugin import (
+    Bools,
+    Budget,
+    Coreset,
+    Counts,
+    Errors,
+    Floats,
+    Ints,
+    PublicRng,
+    Question,
+    Session,
+    T,
+    option,
+)
 from cloister.plugins.methods.weighted_centers.buckets import Assigned, Created, Own
 
 Sharing: TypeAlias = Literal["users", "budget"]
+Divided: TypeAlias = Literal["auto", "users", "budget"]
 Step: TypeAlias = Literal["hashes", "axes", "sizes", "sums", "check", "assign", "weigh"]
 Pair: TypeAlias = tuple[int, int]
 """A radius and a repetition, by number."""
+
+
+def divided(subject: str) -> Any:
+    """Return an option for how radii, repetitions or steps are paid for."""
+    return option(
+        default="auto",
+        choices=("auto", "users", "budget"),
+        help=f"what {subject} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the "
+        "paper does for radii and steps), or as the trust model has it (users under Local)",
+    )
 
 
 @final
@@ -173,3 +197,20 @@ class Found:
             return Coreset(np.zeros((1, self.points.shape[1])), np.zeros(1))
         sums = self.errors * np.maximum(weights, 1.0)
         return Coreset(self.points[in_w], weights[in_w], errors=Errors(errors[in_w], sums[in_w]))
+
+
+def in_w(weights: Floats, thresholds: Floats) -> Bools:
+    """Step 4: which centres are heavy enough; the heaviest, if none is."""
+    heavy: Bools = weights >= thresholds
+    if len(heavy) and not heavy.any():
+        heavy[np.argmax(weights)] = True
+    return heavy
+
+
+def added(tables: tuple[Any, ...], ids: Ints, spends: list[Budget]) -> tuple[Floats, Floats]:
+    """Pool counts of disjoint groups, each scaled up to all users by its table; return counts and standard errors."""
+    parts = np.array([spend.fraction for spend in spends])
+    parts /= parts.sum()
+    counts = [table.at(ids) * part for table, part in zip(tables, parts, strict=True)]
+    squares = [(table.standard_error(ids) * part) ** 2 for table, part in zip(tables, parts, strict=True)]
+    return np.asarray(sum(counts)), np.sqrt(sum(squares))

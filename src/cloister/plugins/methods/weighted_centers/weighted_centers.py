@@ -11,7 +11,12 @@ thresholds are in standard errors of the count that they judge, since t is propo
 are as many as leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only
 its share of the users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of
 18 and more (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since
-noise is in proportion to the bound and a cluster tighter than r sits near the middle.
+noise is in proportion to the bound and a cluster tighter than r sits near the middle. The paper's forms are options:
+``interval_length=none`` and ``created_within=none``, with c from ``far_chance``.
+
+The smallest radius for which a user created a centre, r_i of a(i, x): where radii divide the users, as by default under
+Local trust, a user is asked about one radius, and r_i is that one or none. ``assignment=created-all`` is the paper's
+form, in which every user is in a part I_m^r for every radius r; it costs nothing, since she works a(i, x) out herself.
 
 Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend;
 sharing by users; a user who created no centre is assigned to the nearest; the list L is *found*, by a search over
@@ -25,13 +30,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Generic, Literal
 
 import numpy as np
 
 from cloister.plugin import (
     ANY_KEY,
-    Bools,
     Bound,
     Bucketing,
     Budget,
@@ -39,7 +43,6 @@ from cloister.plugin import (
     Domain,
     Floats,
     FrequencyOracle,
-    Ints,
     InvalidInput,
     Local,
     NonPrivateSolver,
@@ -68,14 +71,18 @@ from cloister.plugins.methods.weighted_centers.buckets import (
 )
 from cloister.plugins.methods.weighted_centers.candidates import (
     Candidates,
+    Divided,
     Found,
     Group,
     Pair,
     Procedure,
     Sharing,
     Step,
+    added,
     certain,
+    divided,
     groups_of,
+    in_w,
     of_pair,
     side_by_side,
 )
@@ -89,20 +96,11 @@ MAX_INTERVALS = 2**14
 MAX_PAIRS = 2**62
 """Maximum of pairs of a hash value and an interval: buckets have numbers of 63 bits."""
 
+FAILURE = 0.05
+"""beta, of the paper's length of an interval."""
+
 PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
 """Radii and repetitions, the most demanding first."""
-
-Divided: TypeAlias = Literal["auto", "users", "budget"]
-
-
-def divided(subject: str) -> Any:
-    """Return an option for how radii, repetitions or steps are paid for."""
-    return option(
-        default="auto",
-        choices=("auto", "users", "budget"),
-        help=f"what {subject} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the "
-        "paper does for radii and steps), or as the trust model has it (users under Local)",
-    )
 
 
 @component
@@ -147,7 +145,7 @@ class WeightedCenters(Generic[T]):
         low=0.0,
         high=1.0,
         above=True,
-        help="q: chance that points c radii apart do: sets c, which is reported",
+        help="q: chance that points c radii apart do; sets the c of interval_length=none and created_within=none",
     )
     hash_bits: int = option(
         default=12, low=1, high=62, help="length of a hash value; up to 20 all values can be looked at"
@@ -159,29 +157,34 @@ class WeightedCenters(Generic[T]):
     hash_threshold: float = option(
         default=4.0, low=0.0, unit="standard errors", help="least count of a hash value that is followed"
     )
-    interval_length: float = option(
+    interval_length: float | None = option(
         default=2.5,
         low=0.0,
         high=1e6,
         above=True,
         unit="radii over sqrt(d)",
-        help="length of an interval; a box is three wide",
+        help="length of an interval; a box is three wide; none: the paper's 2 c sqrt(ln(d n / beta)), beta = 0.05",
     )
     clip_radius: float = option(
         default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
     )
-    created_within: float = option(
-        default=3.0, low=0.0, above=True, unit="radii", help="5 c: a row this near to a centre can have created it"
+    created_within: float | None = option(
+        default=3.0,
+        low=0.0,
+        above=True,
+        unit="radii",
+        help="a row this near to a centre can have created it; none: the paper's 5 c",
     )
     center_threshold: float = option(
         default=2.0, low=0.0, unit="standard errors", help="least counts of steps 7 and 8 to keep a centre"
     )
     weight_threshold: float = option(default=3.0, low=0.0, unit="standard errors", help="least weight of a centre in W")
-    assignment: Literal["created", "nearest"] = option(
+    assignment: Literal["created", "created-all", "nearest"] = option(
         default="created",
-        choices=("created", "nearest"),
-        help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, "
-        "once (Kaplan and Stemmer)",
+        choices=("created", "created-all", "nearest"),
+        help="created: prefer the centre that a row created for a radius that its user was asked about (one, if radii "
+        "divide the users), then re-assign; created-all: for any radius (Stemmer); nearest: the nearest centre, once "
+        "(Kaplan and Stemmer)",
     )
     divide_steps: Divided = divided("steps")
     divide_radii: Divided = divided("radii")
@@ -200,16 +203,15 @@ class WeightedCenters(Generic[T]):
         groups = self.groups(problem, radii, repetitions, rng.child("users"))
         runs = dict[Pair, Procedure[T]]()
         for rank in range(radii):
-            runs |= self.good_centers(problem.domain, rank, repetitions, groups, rng.child("radius", rank))
+            runs |= self.good_centers(problem, rank, repetitions, groups, rng.child("radius", rank))
         y = Found.of(dict(zip(runs, side_by_side(list(runs.values()), session), strict=True)))  # 1. candidates
         max_centers = self.max_hash_values * len(runs)
-        pairs_of_groups = [group.pairs if self.assignment == "created" else () for group in groups]
         a = [
-            y.assigned(pairs, problem.domain.max_norm, max_centers) for pairs in pairs_of_groups
+            y.assigned(self.creating(group, radii), problem.domain.max_norm, max_centers) for group in groups
         ]  # 2. a(i, x), in each group
         weights, errors = self._weights(a, groups, "assign", len(y.points), session)  # 3. rows per centre
         heavy = np.ones(len(weights), bool)
-        if self.assignment == "created":
+        if self.assignment != "nearest":
             heavy = in_w(weights, self.weight_threshold * errors)
             b = [Reassigned(assigned, heavy) for assigned in a]  # 4. b(i, x)
             weights, errors = self._weights(b, groups, "weigh", len(y.points), session)  # 5.
@@ -220,27 +222,38 @@ class WeightedCenters(Generic[T]):
             "repetitions": repetitions,
             "candidates": len(y.points),
             "weighted": int(heavy.sum()),
-            "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
+            "c": self.family(1.0).c,
         }
         placed_centers, weights = place_clusters(centers, coreset, problem.domain)
         stated = cluster_errors(coreset, centers, placed_centers, problem.domain, missing_rows(weights, problem.rows))
         return Clustering(placed_centers, weights, details | stated)
 
     def good_centers(
-        self, domain: Domain, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng
+        self, problem: Problem, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng
     ) -> dict[Pair, Procedure[T]]:
         """Algorithm GoodCenters: a single hash function may cut a cluster in two, of M several one will not.
 
         Rank 0 is the largest radius, every other one is half of the one before.
         """
-        radius = self.largest_radius * domain.max_norm / 2**rank
+        radius = self.largest_radius * problem.domain.max_norm / 2**rank
         return {
-            (rank, m): self.centers_procedure(domain, radius, of_pair(groups, (rank, m)), seed.child("repetition", m))
+            (rank, m): self.centers_procedure(problem, radius, of_pair(groups, (rank, m)), seed.child("repetition", m))
             for m in range(repetitions)
         }
 
+    def creating(self, group: Group, radii: int) -> tuple[Pair, ...]:
+        """Return the radii and repetitions for which users of a group can create a centre: i is in I_m^r.
+
+        With ``assignment=created-all``, I_m^r is the same set of users for every r: those who were asked about m.
+        """
+        if self.assignment == "nearest":
+            return ()
+        if self.assignment == "created":
+            return group.pairs
+        return tuple((rank, m) for rank in range(radii) for m in sorted({m for _, m in group.pairs}))
+
     def centers_procedure(
-        self, domain: Domain, radius: float, spend: Mapping[Step, Budget], seed: PublicRng
+        self, problem: Problem, radius: float, spend: Mapping[Step, Budget], seed: PublicRng
     ) -> Procedure[T]:
         """Algorithm CentersProcedure, in three rounds: steps 2 and 4, which need no answer, share the first.
 
@@ -249,13 +262,9 @@ class WeightedCenters(Generic[T]):
         Raises:
             InvalidInput: what is looked at in step 5 would not fit in memory, or in the numbers of buckets.
         """
-        counts, d = self.counts, domain.dimension
-        h = PStable(radius, self.near_chance, self.far_chance, self.projections).sample(
-            d, self.hash_bits, seed.child("hash")
-        )  # 1.
-        intervals = Intervals.of(
-            domain, self.interval_length * radius / math.sqrt(d), seed.child("intervals")
-        )  # 3. z, p
+        counts, domain = self.counts, problem.domain
+        h = self.family(radius).sample(domain.dimension, self.hash_bits, seed.child("hash"))  # 1.
+        intervals = Intervals.of(domain, self._interval(problem, radius), seed.child("intervals"))  # 3. z, p
         self._refuse_too_many(intervals.number)
         on_axes = AxisIntervals(h, intervals)
         hashes, axes = yield (  # 2., 4.
@@ -275,11 +284,24 @@ class WeightedCenters(Generic[T]):
         )  # of the regions that are certainly not empty (claim A.2)
         rows = np.maximum(rows, 1.0)[:, None]
         averages = domain.truncate(middles[ids] * domain.unit + sums.at(ids) / rows + domain.middle)  # 7. y_u
-        within = min(int(self.created_within * radius), 2 * domain.max_norm)
+        created_within = 5 * self.family(1.0).c if self.created_within is None else self.created_within
+        within = min(int(created_within * radius), 2 * domain.max_norm)
         created = Created(h, heavy[ids], domain.snap(averages), within, self.max_hash_values)
         y = Candidates(averages - domain.middle, sums.standard_error(ids) / rows[:, 0], created)
         (checked,) = yield (count(created, oracle=counts, budget=spend["check"]),)  # 8. v(u)
         return y.at(certain(checked, len(ids), self.center_threshold)[0])  # 9.
+
+    def family(self, radius: float) -> PStable:
+        """Return the family of hash functions for a radius, in the radius's unit."""
+        return PStable(radius, self.near_chance, self.far_chance, self.projections)
+
+    def _interval(self, problem: Problem, radius: float) -> float:
+        """Return the length p of an interval, in the radius's unit."""
+        d = problem.domain.dimension
+        length = self.interval_length
+        if length is None:
+            length = 2 * self.family(1.0).c * math.sqrt(math.log(d * problem.rows / FAILURE))
+        return length * radius / math.sqrt(d)
 
     def _refuse_too_many(self, intervals: int) -> None:
         if intervals > MAX_INTERVALS or intervals << self.hash_bits > MAX_PAIRS:
@@ -336,7 +358,7 @@ class WeightedCenters(Generic[T]):
             "check": self.check_share,
             "assign": self.assign_share,
         }
-        if self.assignment == "created":
+        if self.assignment != "nearest":
             weights["weigh"] = self.reassign_share
         spender = {step: self.sums if step == "sums" else self.counts for step in weights}
         failing: list[Step] = [step for step in weights if spender[step].uses_delta]
@@ -366,20 +388,3 @@ class WeightedCenters(Generic[T]):
         everybody = any(oracle.asks_all_users for oracle in (self.counts, self.sums))
         alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
         return "users" if alone else "budget"
-
-
-def in_w(weights: Floats, thresholds: Floats) -> Bools:
-    """Step 4: which centres are heavy enough; the heaviest, if none is."""
-    heavy: Bools = weights >= thresholds
-    if len(heavy) and not heavy.any():
-        heavy[np.argmax(weights)] = True
-    return heavy
-
-
-def added(tables: tuple[Any, ...], ids: Ints, spends: list[Budget]) -> tuple[Floats, Floats]:
-    """Pool counts of disjoint groups, each scaled up to all users by its table; return counts and standard errors."""
-    parts = np.array([spend.fraction for spend in spends])
-    parts /= parts.sum()
-    counts = [table.at(ids) * part for table, part in zip(tables, parts, strict=True)]
-    squares = [(table.standard_error(ids) * part) ** 2 for table, part in zip(tables, parts, strict=True)]
-    return np.asarray(sum(counts)), np.sqrt(sum(squares))
