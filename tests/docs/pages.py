@@ -20,7 +20,7 @@ MADE = {"_build", "pictures", "generated", "jupyter_execute"}
 PAGES = {
     str(page.relative_to(ROOT)): page
     for page in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-    if not MADE & set(page.parts)
+    if not MADE & set(page.relative_to(ROOT).parts)
 }
 
 REASONS = (
