@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,16 +32,25 @@ class Run:
     clustering: Any
 
     @classmethod
-    def of(cls, rows: Any, k: int, method: str, epsilon: float, seed: int, **options: Any) -> Run:
+    def of(cls, rows: Any, k: int, method: Any, epsilon: float, seed: int, **options: Any) -> Run:
         """Cluster rows, within bounds of -1 and 1. Args: seed (of the noise and of the public choices)."""
-        given = {"delta": 1e-6, "bounds": (-1, 1), "zoom": "off", "seed": seed} | options
+        return next(cls.several(rows, k, method, epsilon, [seed], **options))
+
+    @classmethod
+    def several(
+        cls, rows: Any, k: int, method: Any, epsilon: float, seeds: Iterable[int], **options: Any
+    ) -> Iterator[Run]:
+        """Cluster rows once with each seed, by one plan."""
+        given = {"delta": 1e-6, "bounds": (-1, 1), "zoom": "off"} | options
         request = Request(k=k, method=method, epsilon=epsilon, rows=len(rows), **given)
-        population, noise = source(rows), NoiseRng.for_tests(seed)
+        population = source(rows)
         plan = planned_run(request, population, None)
-        opened = open_run(plan, seed, population, None, noise, None)
-        session = opened.session(plan, noise)
-        clustering = plan.composed.value.cluster(plan.problem, session, opened.seed.child("method"))
-        return cls(rows, request, plan, session, clustering)
+        for seed in seeds:
+            noise = NoiseRng.for_tests(seed)
+            opened = open_run(plan, seed, population, None, noise, None)
+            session = opened.session(plan, noise)
+            clustering = plan.composed.value.cluster(plan.problem, session, opened.seed.child("method"))
+            yield cls(rows, request, plan, session, clustering)
 
     @property
     def centers(self) -> Any:
