@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -78,6 +78,6 @@ def slope(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     from scipy.stats import linregress, t
 
     x, y = np.log(np.array(points)).T
-    fitted = linregress(x, y)
+    fitted: Any = linregress(x, y)
     half = float(t.ppf(0.975, len(x) - 2)) * float(fitted.stderr) if len(x) > 2 else math.inf
     return float(fitted.slope), half

@@ -26,9 +26,10 @@ NOISE: Final = "masked-gaussian"
 def milliseconds(n: int, d: int, k: int) -> float:
     """Return the median milliseconds of a round for two parties with n rows of d columns in all."""
     halves = np.array_split(groups(n, d, k), 2)
-    pool = Timed(parties({f"client {i + 1}": source(rows, threads=1) for i, rows in enumerate(halves)}))
+    pool: Any = Timed(parties({f"client {i + 1}": source(rows, threads=1) for i, rows in enumerate(halves)}))
     fit(_request(n, k), pool)
-    return pool.milliseconds
+    median: float = pool.milliseconds
+    return median
 
 
 def bytes_per_round(n: int, d: int, k: int) -> int:

@@ -55,11 +55,14 @@ class SimulatedSession:
         context = self.problem.context(question.budget, self._seed.child("round", self.rounds - 1, number))
         error = math.sqrt(question.variance(context)) / fraction
         buckets = question.cells.locate(self._rows)
-        values = np.ones((len(self._rows), 1))
+        values: Floats = np.ones((len(self._rows), 1))
         if question.vectors is not None:
-            values = shrink(question.vectors.values(self._rows, buckets), question.vectors.bound) * domain.unit
+            values = np.asarray(
+                shrink(question.vectors.values(self._rows, buckets), question.vectors.bound) * domain.unit, np.float64
+            )
         counted = question.vectors is None
-        return SimulatedTable(buckets, values * (rows / len(self._rows)), error, fraction, self._g, counted)
+        scaled = np.asarray(values * (rows / len(self._rows)), np.float64)
+        return SimulatedTable(buckets, scaled, error, fraction, self._g, counted)
 
 
 @final
