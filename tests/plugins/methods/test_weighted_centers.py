@@ -39,6 +39,31 @@ def test_clusters_are_found_under_local_trust(method: str, k: int) -> None:
     assert np.abs(result.weights / (60_000 / k) - 1).max() < 0.25
 
 
+def test_in_the_papers_form_a_user_is_in_a_part_for_every_radius_and_each_radius_has_everybody_once() -> None:
+    """By default she is in the part of the radius that she is asked about alone."""
+    prepared = plan(options=OPTIONS | {"assignment": "created-all"})
+    method = prepared.composed.value
+    groups_of_users = method.groups(prepared.problem, 2, 2, SEED)
+    everywhere = [method.creating(group, 2) for group in groups_of_users]
+    assert everywhere == [((0, m), (1, m)) for m in (0, 1)] * 2
+    asked = plan(options=OPTIONS).composed.value
+    assert [asked.creating(group, 2) for group in groups_of_users] == [((r, m),) for r in (0, 1) for m in (0, 1)]
+    rows, centers = groups(20_000, 2, 2, 0.01, ball=True)
+    result = fitted("weighted-centers", rows, 2, epsilon=8.0, options=OPTIONS | {"assignment": "created-all"})
+    assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.15
+
+
+def test_without_lengths_of_its_own_it_takes_the_papers_from_c() -> None:
+    """far_chance sets c: 5 c radii, and 2 c sqrt(ln(d n / beta)) radii over sqrt(d)."""
+    options = OPTIONS | {"created_within": None, "interval_length": None}
+    near, far = (plan(options=options | {"far_chance": chance}).composed.value for chance in (0.01, 0.1))
+    problem = plan().problem
+    assert near.family(1.0).c > far.family(1.0).c
+    for method in (near, far):
+        expected = 2 * method.family(1.0).c * math.sqrt(math.log(2 * 10**6 / 0.05) / 2)
+        assert method._interval(problem, 1.0) == pytest.approx(expected)
+
+
 def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
     with pytest.raises(InvalidInput, match="or none"):
         plan(components={"counts": "exact", "sums": "discrete-laplace"}, not_private=True)
