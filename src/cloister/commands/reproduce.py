@@ -37,11 +37,11 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce a paper's tables and figures, and compare them with the published ones.
+    """Measure a paper's figures, beside the published ones.
 
-    NOT private: the figures depend on the data sets, which are public. Sets are read from the folder that the
-    environment variable CLOISTER_DATA names, where 'cloister data get' puts them, or generated; missing ones are named
-    and skipped.
+    Follows the paper's own protocol. NOT private: the figures depend on the data sets, which are public. Sets are read
+    from the folder that the environment variable CLOISTER_DATA names, where 'cloister data get' puts them, or
+    generated; missing ones are named and skipped.
     """
     from cloister.lab.papers.page import checked_folder, save
     from cloister.lab.papers.papers import ALL, NAMES, paper_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from cloister.core.types import AnyArray, Floats
 from cloister.lab.papers import sets
-from cloister.lab.papers.cells import Headline, PaperCell, PaperTable
+from cloister.lab.papers.cells import Headline, PaperCell, PaperTable, Verdict
 from cloister.lab.papers.figures import Figures, slope
 from cloister.lab.papers.fits import request_of
 from cloister.lab.papers.halves import halves
@@ -77,6 +77,7 @@ def _sizes(quick: bool) -> list[int]:
 
 def _figures(quick: bool) -> Iterator[PaperCell]:
     """Yield figures 1 and 2, whose middle is a million people, k = 8, epsilon = 1 and r = 100."""
+    points: list[tuple[str, str, float, int, int, float, int]]
     points = [("figure 1", "n", n, n, 8, 1.0, 100) for n in (10**4, C, M)]
     points += [("figure 1", "epsilon", epsilon, M, 8, epsilon, 100) for epsilon in (0.5, 1.0, 2.0, 4.0)]
     points += [("figure 1", "k", k, M, k, 1.0, 100) for k in (4, 8, 16, 32)]
@@ -192,7 +193,7 @@ def growth(figures: Figures, series: str, claim: str) -> Headline:
     if len({x for x, _ in points}) < 2:
         return Headline(f"{series}: {claim}", "slope 0.5", "no figure", "not measured")
     found, half = slope(points)
-    verdict = "beaten" if found + half < 0.5 else "met" if found - half <= 0.5 else "missed"
+    verdict: Verdict = "beaten" if found + half < 0.5 else "met" if found - half <= 0.5 else "missed"
     return Headline(f"{series}: {claim}", "slope 0.5", f"slope {found:.2f} ± {half:.2f}", verdict)
 
 

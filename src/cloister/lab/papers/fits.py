@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from cloister.core.registry.components import slots_of
+from cloister.core.registry.making import drafted
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.lab.papers.cells import PaperCell
@@ -37,13 +38,11 @@ def request_of(cell: PaperCell, rows: int, bounds: Any = (-1.0, 1.0), **given: A
     return Request(
         **{
             "k": cell.k,
-            "method": cell.method,
+            "method": drafted(cell.method, parts, {path: value for path, value in cell.options if path not in parts}),
             "epsilon": cell.epsilon,
             "delta": 0.0 if cell.method in PURE else delta(rows),
             "bounds": bounds,
             "rows": rows,
-            "components": parts,
-            "options": {path: value for path, value in cell.options if path not in parts},
             "not_private": True,
             **given,
         }

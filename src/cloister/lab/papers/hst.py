@@ -42,9 +42,8 @@ LARGE: Final = "generated 11000000 28"
 
 def cells(quick: bool) -> Iterator[PaperCell]:
     """Yield the figures."""
-    chosen, centres, epsilons, runs = (tuple(SETS), (5, 10, 20, 40), (0.25, 0.5, 1.0), 10)
-    if quick:
-        chosen, centres, epsilons, runs = (("shuttle", "higgs_10k"), (5, 20), (0.5,), 2)
+    chosen = ("shuttle", "higgs_10k") if quick else tuple(SETS)
+    centres, epsilons, runs = ([5, 20], [0.5], 2) if quick else ([5, 10, 20, 40], [0.25, 0.5, 1.0], 10)
     for data, k in itertools.product(chosen, centres):
         for epsilon in epsilons:
             panel = f"{data}, epsilon = {epsilon:g}"

@@ -18,4 +18,5 @@ def paper_of(name: str) -> Paper:
     from cloister.lab.papers import chang, dpm, fastlloyd, google, hst, pe_means, stemmer
 
     modules = (fastlloyd, chang, stemmer, hst, google, pe_means, dpm)
-    return {module.PAPER.name: module.PAPER for module in modules}[name]
+    papers: dict[str, Paper] = {module.PAPER.name: module.PAPER for module in modules}
+    return papers[name]

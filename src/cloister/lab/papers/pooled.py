@@ -14,6 +14,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import drafted
 from cloister.core.types import Floats
 from cloister.federated.protocol.vectors import round_shape, shape_bytes
 from cloister.run.fit import fit, parties, source
@@ -47,7 +48,7 @@ def groups(n: int, d: int, k: int) -> Floats:
 def _request(n: int, k: int) -> Request:
     return Request(
         k=k,
-        method="fastlloyd",
+        method=drafted("fastlloyd", {"counts": NOISE, "sums": NOISE}, {"rounds": ROUNDS}),
         epsilon=1.0,
         delta=1e-6,
         bounds=(-1.0, 1.0),
@@ -55,8 +56,6 @@ def _request(n: int, k: int) -> Request:
         zoom="off",
         trust="aggregated",
         parties=2,
-        components={"counts": NOISE, "sums": NOISE},
-        options={"rounds": ROUNDS},
     )
 
 
