@@ -201,7 +201,8 @@ class RunOptions:
             values |= {"trust": pooled_trust(parties, self.trust), "parties": parties}
         values = values | overrides
         method = drafted(values.get("method", "auto"), values.pop("components", None), values.pop("options", None))
-        return Request(**values | {"method": method})
+        request: dict[str, Any] = values | {"method": method}
+        return Request(**request)
 
 
 DESCRIBING = "describe", "describe_words", "most_words", "describe_share"

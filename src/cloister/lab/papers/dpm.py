@@ -45,7 +45,7 @@ def population_of(data: str) -> tuple[Floats, Any]:
     from sklearn.datasets import make_blobs
 
     box = (-BOUND, BOUND)
-    rows = make_blobs(ROWS, GENERATED[data], centers=GROUPS, center_box=box, random_state=SEED)[0]
+    rows: Any = make_blobs(ROWS, GENERATED[data], centers=GROUPS, center_box=box, random_state=SEED)[0]
     return rows, source(rows, threads=1)
 
 
