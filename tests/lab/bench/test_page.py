@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from cloister.lab import bench
 from cloister.lab.bench.audit.auditing import NAMES
 from cloister.lab.bench.entrants import shipped_folder, shipped_names
 from cloister.lab.bench.entry import EntrantFacts
@@ -30,9 +32,7 @@ def test_it_names_every_key_every_variable_and_every_check() -> None:
 
 
 SOURCES = [
-    path
-    for path in (shipped_folder().parent / "src" / "cloister" / "lab" / "bench").glob("*.py")
-    if path.stem in ("environment", "installing", "running")
+    path for path in Path(bench.__file__).parent.glob("*.py") if path.stem in ("environment", "installing", "running")
 ]
 
 
