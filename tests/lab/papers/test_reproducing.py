@@ -63,7 +63,9 @@ def test_a_paper_is_measured_beside_its_published_figures_and_missing_sets_are_n
     assert made.refused == {}
     measured = [record for record in records if record["ours"] is not None]
     assert {record["table"] for record in measured} <= {table.name for table in made.paper.tables}
-    assert all(record["ours"] > 0 and record["runs"] == 1 for record in measured)
+    signed = ("table 2, silhouette", "table 2, distance")  # may be 0, or less
+    assert all(record["ours"] > 0 or record["table"] in signed for record in measured)
+    assert all(record["runs"] == 1 for record in measured)
     panels = {(record["table"], record["panel"]) for record in measured}
     for place, stated in published(name).items():
         if place[:2] in panels:
