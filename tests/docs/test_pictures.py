@@ -41,7 +41,7 @@ def test_each_stored_picture_is_small_shown_and_has_a_text_in_its_place(name: st
             assert image.width <= WIDEST
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 @scripts
 def test_the_script_of_a_page_draws_what_the_page_shows(name: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, SCRIPTS[name], "--quick", "--folder", tmp_path], check=True)

@@ -23,7 +23,7 @@ from tests.in_process import ran, refused
 SLOW = {"google", "dpm", "stemmer", "pe-means"}
 """Papers whose smallest set takes seconds."""
 
-PARAMETERS = [pytest.param(name, marks=[pytest.mark.thorough] if name in SLOW else []) for name in NAMES]
+PARAMETERS = [pytest.param(name, marks=[pytest.mark.long] if name in SLOW else []) for name in NAMES]
 
 
 def of_each_line(paper: Paper) -> list[PaperCell]:
