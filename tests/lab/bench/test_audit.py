@@ -84,6 +84,17 @@ def test_the_attack_blames_no_sound_entrant_and_says_that_it_would_see_twice_the
     assert "the attack would see 2 times the budget" in found.verdicts[0].reason
 
 
+def test_a_public_start_that_follows_the_seed_is_not_blamed(tmp_path: Path) -> None:
+    """It reads no row, so that the seed alone could tell two tables apart."""
+    loop = "for (i = 0; i < n * (k + 1); i++) print (i % (k + 1) < k ? line : empty)"
+    program = (
+        'awk -v n="$BENCH_REPEATS" -v k="$BENCH_K" -v d="$BENCH_COLUMNS" -v x="0.$BENCH_SEED" '
+        f'\'BEGIN {{line = x; for (c = 1; c < d; c++) line = line "," x; {loop}}}\' > "$BENCH_OUT"\n'
+    )
+    found = audited(small(tmp_path, program, repeats=True, seed="public"), "attack")
+    assert found.faults == [], found.verdicts
+
+
 def test_a_centre_that_is_a_row_is_found(tmp_path: Path) -> None:
     found = audited(small(tmp_path), "empty cluster")
     assert found.faults == ["empty cluster"]

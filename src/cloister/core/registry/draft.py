@@ -101,7 +101,7 @@ class Draft:
         options: Mapping[str, Any] = {},
         parts: Mapping[str, Composed] = {},
     ) -> Self:
-        """Return the draft with more named, set and held.
+        """Return the draft with further names, options and parts.
 
         Raises: WrongComposition: it holds a class that no plugin offers, and cannot be composed again.
         """

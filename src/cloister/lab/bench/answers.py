@@ -94,7 +94,7 @@ def _release(release: Any, k: int, columns: int) -> Floats:
 def _csv(content: bytes) -> list[list[list[float]]]:
     """Return the releases of CSV."""
     try:
-        lines = [line.strip() for line in content.decode("utf-8").splitlines()]
+        lines = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError:
         raise BadOutput("the centres are no text in UTF-8") from None
     releases: list[list[list[float]]] = [[]]
@@ -108,6 +108,8 @@ def _csv(content: bytes) -> list[list[list[float]]]:
 
 def _number(cell: str) -> float:
     try:
+        if "_" in cell or not cell.isascii():  # which Python would read as digits
+            raise ValueError
         return float(cell)
     except ValueError:
         raise BadOutput(f"the centres hold {cell.strip()[:SHOWN]!r}, which is not a number") from None

@@ -17,6 +17,9 @@ OTHER = ("delta", "times", "mechanism")
 
 MAX_TIMES = 10**6
 
+MAX_AMOUNT = 1e100
+"""Amounts below it can be squared and added up in doubles."""
+
 MANY = 64
 """Number of pure mechanisms beside Gaussian ones above which they are added up in rho, which is quicker."""
 
@@ -72,6 +75,6 @@ def _mechanism(entry: Any) -> tuple[str, float, int, float]:
     if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= MAX_TIMES:
         raise BadStatement(f"times is {times!r}, no whole number from 1")
     for value in (amount, delta):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MAX_AMOUNT:
             raise BadStatement(f"a mechanism in its statement has the amount {value!r}")
     return keys[0], float(amount), times, float(delta)

@@ -171,7 +171,7 @@ class Lloyd(Generic[T]):
             centers = np.where(stay[:, None], centers, self._inside(centers, means, radius, domain))  # line 20: fold
             iterates.append(centers)
         released = np.mean(iterates[-self.average :], axis=0)
-        # noise may carry centres far outside where the border is none: they are released on it
+        # with border=none noise may carry a centre outside the domain: the nearest point inside is released
         released = domain.truncate(towards_middle(released, math.sqrt(self.shrink) * errors[:, 0], domain))
         sizes = np.maximum(weights, 0.0)
         size_errors = np.hypot(count_errors, own_row_errors(sizes, self.counts, schedule.per_count))

@@ -6,7 +6,9 @@ probabilities are bounded by Clopper and Pearson, exactly, so that
     epsilon >= log((P_low - delta) / Q_high)
 
 holds with the stated confidence, whatever the noise is. S is chosen on other releases than it is tested on: a
-half-space of a few figures that do not depend on the centres' order, or of their linear discriminant.
+half-space of a few figures that do not depend on the centres' order, or of their linear discriminant. Both tables are
+released with the same seeds: an entrant that keeps its promise for each public seed keeps it for their mixture, but a
+public start of another seed would tell the tables apart without any row.
 
 **Power.** The bound is far below the true epsilon if the centres show little of what was released on the way. The same
 attack on the same entrant with twice the budget (then four and eight times) says what it would have seen.
@@ -123,8 +125,8 @@ def _attacked(
 ) -> EpsilonBound | RunFailure | Verdict:
     """Attack one scenario. Returns a verdict if one of the tables alone makes the entrant fail."""
     tables = list[Floats | RunFailure]()
-    for number, sample in enumerate((scenario.without, scenario.having)):
-        tables.append(subject.releases(sample, epsilon, releases, seed=number + 1))
+    for sample in (scenario.without, scenario.having):
+        tables.append(subject.releases(sample, epsilon, releases))
         step()
     without, having = tables
     if isinstance(without, RunFailure) and isinstance(having, RunFailure):
@@ -151,7 +153,6 @@ def lower_bound(having: Floats, without: Floats, delta: float, scenario: str = "
         delta: of the guarantee.
         scenario: name, for the record.
     """
-    choosing = int(CHOOSING * len(having))
     names, first = figures_of(having)
     _, second = figures_of(without)
     choosing = int(CHOOSING * len(having))

@@ -72,17 +72,16 @@ class Subject:
         with self.given(sample) as file:
             return self._run(file, sample, epsilon, seed, 1)
 
-    def releases(self, sample: AuditTable, epsilon: float, count: int, seed: int = 1) -> Floats | RunFailure:
-        """Return independent releases (count, k, d) on a table, or the first failure.
+    def releases(self, sample: AuditTable, epsilon: float, count: int) -> Floats | RunFailure:
+        """Return releases (count, k, d) on a table with fresh noise, or the first failure.
 
-        Every process gets a seed of its own, as in a benchmark.
+        Every process gets a seed of its own, as in a benchmark: the same ones for every table.
         """
         at_once = min(MOST_AT_ONCE, -(-count // self.workers)) if self.entrant.facts.repeats else 1
         parts = [min(at_once, count - start) for start in range(0, count, at_once)]
         with self.given(sample) as file, ThreadPoolExecutor(self.workers) as pool:
             tasks = [
-                pool.submit(self._run, file, sample, epsilon, seed * 10**6 + number, part)
-                for number, part in enumerate(parts)
+                pool.submit(self._run, file, sample, epsilon, 10**6 + number, part) for number, part in enumerate(parts)
             ]
             try:
                 answers = list[Floats]()
