@@ -99,12 +99,19 @@ def test_a_command_writes_page_plots_and_figures_and_makes_no_run_twice(
     with (folder / "hst.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["series"] for row in rows} >= {"hst-median", "tree-alone-median"}
+    figures, kept = (folder / "hst.csv").read_bytes(), folder / "hst-quick.jsonl"
+    with kept.open("ab") as file:
+        file.write(b'{"run": "half a li')  # what a killed run leaves
     monkeypatch.setattr(runs, "measured", None)  # so that a run would fail
     again = ran(line, tmp_path)
     assert again.stdout == first.stdout
-    assert (folder / "hst.csv").read_bytes() == (folder / "hst.csv").read_bytes()
-    (folder / "hst-quick.jsonl").write_text("half a li")
+    assert (folder / "hst.csv").read_bytes() == figures
+    assert b"half a li" not in kept.read_bytes()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole + b'{"run": 1}\n')
     assert "hst-quick.jsonl is not intact" in refused(line, tmp_path)
+    kept.write_text("notes\n")
+    assert "hst-quick.jsonl is not a file of a paper's runs" in refused(line, tmp_path)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, final
 
@@ -111,17 +112,19 @@ def reproduce(
 
     Raises:
         UnknownName: there is no such paper.
-        Damaged: the file is not intact.
+        InvalidInput: the file holds something else, is in use, or cannot be written.
+        Damaged: a line of the file is not as it was written.
     """
     paper, file = paper_of(name), KeptRuns(kept)
     cells, skipped = _available(paper, quick)
     runs = [(cell, number) for cell in cells for number in range(cell.runs)]
     known = {run: outcome for run in runs if (outcome := file.get(run)) is not None}
     progress(len(known), len(runs))
-    for run, outcome in outcomes(name, [run for run in runs if run not in known], workers):
-        file.keep(run, outcome)
-        known[run] = outcome
-        progress(len(known), len(runs))
+    with closing(file):
+        for run, outcome in outcomes(name, [run for run in runs if run not in known], workers):
+            file.keep(run, outcome)
+            known[run] = outcome
+            progress(len(known), len(runs))
     values, seconds, refused = defaultdict[PaperCell, list[float]](list), dict[PaperCell, float](), dict[str, str]()
     for (cell, number), outcome in ((run, known[run]) for run in runs):
         if outcome.refused is not None:

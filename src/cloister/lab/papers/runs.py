@@ -6,25 +6,29 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import attrs
 from threadpoolctl import threadpool_limits
 
 from cloister._version import __version__
 from cloister.core.errors import CloisterError, Damaged
+from cloister.lab.lines import LinesFile
 from cloister.lab.papers.cells import PaperCell
 from cloister.lab.papers.papers import paper_of
 from cloister.rows.workers.processes import GUARD, end, pool_of, starting
 
 Run: TypeAlias = tuple[PaperCell, int]
-"""PaperCell, and number of the run, from 0."""
+"""A cell, and the number of the run, from 0."""
+
+PREFIX = b'{"run": '
+"""Beginning of a line of finished runs."""
 
 
 @final
 @attrs.frozen
 class RunOutcome:
-    """RunOutcome of a run. Args: value, seconds, refused (why there is no value, or None)."""
+    """Outcome of a run. Args: value, seconds, refused (why there is no value, or None)."""
 
     value: float
     seconds: float
@@ -64,25 +68,26 @@ def outcomes(paper: str, runs: Sequence[Run], workers: int) -> Iterator[tuple[Ru
 
 @final
 class KeptRuns:
-    """File of JSON lines with the finished runs of a paper.
+    """Finished runs of a paper, kept in a file of JSON lines. A last line that a crash cut short is dropped.
 
     Args:
         path: of the file; None: nothing is kept.
 
-    Raises: Damaged: a line is no run of this version.
+    Raises:
+        InvalidInput: the file holds something else, is in use, or cannot be written.
+        Damaged: a line is not as it was written.
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
         self._known: dict[str, RunOutcome] = {}
-        if path is None or not path.exists():
-            return
-        for line in path.read_text("utf-8").splitlines():
+        self._file = None if path is None else LinesFile(path, PREFIX, "a file of a paper's runs", "reproduction")
+        for line in () if self._file is None else self._file.entries:
             try:
                 entry = json.loads(line)
                 if entry["version"] == __version__:
                     self._known[entry["run"]] = RunOutcome(entry["value"], entry["seconds"], entry["refused"])
             except (ValueError, KeyError, TypeError):
+                self.close()
                 raise Damaged(f"{path} is not intact: remove it, or choose another folder") from None
 
     def get(self, run: Run) -> RunOutcome | None:
@@ -90,12 +95,15 @@ class KeptRuns:
         return self._known.get(_key(run))
 
     def keep(self, run: Run, outcome: RunOutcome) -> None:
-        """Append a run."""
+        """Append a run. Raises: InvalidInput: the file cannot be written."""
         self._known[_key(run)] = outcome
-        if self._path is not None:
-            entry: dict[str, Any] = {"run": _key(run), **attrs.asdict(outcome), "version": __version__}
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
+        if self._file is not None:
+            self._file.append({"run": _key(run), **attrs.asdict(outcome), "version": __version__})
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
 
 
 def _key(run: Run) -> str:
